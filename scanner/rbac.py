@@ -20,8 +20,8 @@ from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import list_deciding_kinds, list_document_kinds
+from scanner.policies.other_sources import list_rights
 from scanner.policies.plan import KindPlan, find_other_versions, plan
-from scanner.policies.webhooks import list_webhook_kinds
 from scanner.posture.workloads import list_usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
@@ -119,9 +119,8 @@ def _document_permissions(kinds: tuple[Kind, ...], options: Options) -> Iterator
     if options.cluster_policies:
         for kind in list_document_kinds(options.languages, kinds):
             yield from _list_permissions(kind, ("",), "policies and bindings")
-    for kind in list_webhook_kinds(kinds):
-        why = "to list the webhooks, which a scan does not evaluate"
-        yield Permission(kind.group, kind.plural, "list", why=why, optional=True)
+    for group, plural, namespace, why, optional, without in list_rights(kinds, options.scope.namespaces or ("",)):
+        yield Permission(group, plural, "list", namespace, why=why, optional=optional, without=without)
 
 
 def _identity_permissions() -> Iterator[Permission]:

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 
 from scanner.admission.match import MatchTarget, applies
 from scanner.errors import ConfigurationError
-from scanner.model.json import as_list, as_object, as_text, dig
+from scanner.model.json import as_list, as_object, as_text
 from scanner.model.policy import MatchResources
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import OutOfScope
 from scanner.policies import manifest
 
 _PLURALS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
-_NAMED = 5
 
 
 def list_webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
@@ -26,20 +24,6 @@ def list_webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
     for plural in _PLURALS:
         served = {kind.version: kind for kind in offered if (kind.group, kind.plural) == (manifest.GROUP, plural)}
         yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
-
-
-def describe_webhooks(configuration: Resource) -> OutOfScope:
-    """One configuration, with the names of its webhooks."""
-    names = [as_text(dig(item, "name")) for item in as_list(configuration.body.get("webhooks"))]
-    names_text = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    number = f"{len(names)} webhook{'' if len(names) == 1 else 's'}"
-    why = f"{number} ({names_text}): what a program decides is not written in the API" if names else "it has no webhook"
-    return OutOfScope(configuration.kind.kind, configuration.name, why)
-
-
-def describe_unlisted(kind: Kind, why: str) -> OutOfScope:
-    """The record of configurations that could not be listed."""
-    return OutOfScope(kind.kind, "", f"whether there are any is not known: {why}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.language import derive_from_namespaces, list_deciding_kinds, list_document_kinds
+from scanner.policies.other_sources import list_other_sources
 from scanner.policies.plan import KindPlan, find_equivalents, find_other_versions, find_uncovered, plan, plan_lists
 from scanner.policies.served_versions import ServedVersions
-from scanner.policies.webhooks import describe_unlisted, describe_webhooks, list_webhook_kinds
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.lists import RepeatedLists, ScanLists, decode_objects, names_kind
@@ -270,7 +270,10 @@ def _make_plan(
         bound=evaluable,
         health=(*policy_set.health, *_find_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
-        outside=(*list_webhooks(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
+        outside=(
+            *list_other_sources(listing, kinds, listing.namespaces),
+            *dict.fromkeys(item for each in languages for item in each.outside),
+        ),
         rules=list_rule_objects(languages, evaluable, params, namespaces.by_name.values()),
         uncovered=find_uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
@@ -361,18 +364,6 @@ def find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamSource, 
 
 
 # The lists before the evaluation: namespaces, params, and the objects that expressions read from the cluster.
-
-
-def list_webhooks(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
-    """The webhooks of the cluster, which also decide about requests but are not evaluated.
-
-    A missing permission to list them is an item, and no gap.
-    """
-    for kind in list_webhook_kinds(kinds):
-        try:
-            yield from [describe_webhooks(configuration) for configuration in listing.list_all(kind)]
-        except (ListFailed, ValueError) as error:
-            yield describe_unlisted(kind, str(error))
 
 
 def load_params(

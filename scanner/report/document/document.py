@@ -72,6 +72,7 @@ from scanner.report.document.counts import (
 )
 from scanner.report.document.coverage import CoverageSection, UnneededItem, coverage_of, left_out_of, unneeded_of
 from scanner.report.document.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.document.sources import Source, sources_of
 from scanner.report.document.waivers import WaiversSection, waivers_of
 from scanner.report.text.scope import exclusions_of, notes_of, scope_of
 from scanner.report.text.titles import check_title
@@ -173,9 +174,9 @@ class Document:
     """A report as data, and `stored`, the scan itself, for what only some formats show. `counts` answers questions about numbers for it.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
-    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate, `out_of_scope` items that no
-    bound policy can match, and files of other tools; `notes` are sentences about this scan alone. `method` is None if an
-    older version recorded the scan.
+    pairs. `sources` is everything that can refuse a request. `outside` lists objects that also decide about requests, but that a scan
+    does not evaluate, `out_of_scope` items that no bound policy can match, and files of other tools; `notes` are sentences about this
+    scan alone. `method` is None if an older version recorded the scan.
     `left_out` is what the user left out of what bound policies can match; `narrowed` is true if the user set any limit of
     the scope, `limited` if that leaves a chosen part alone. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
@@ -195,6 +196,7 @@ class Document:
     score: Score
     scores: Scores
     coverage: CoverageSection
+    sources: tuple[Source, ...]
     policies: tuple[PolicySection, ...]
     namespaces: tuple[NamespaceSection, ...]
     severities: tuple[SeverityCounts, ...]
@@ -337,12 +339,13 @@ def make_document(
         score=scores.score_scan(),
         scores=scores,
         coverage=coverage,
+        sources=sources_of(record),
         policies=policies,
         namespaces=namespaces_of(record, census, scores),
         severities=severities_of(census, triage),
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
-        outside=tuple(sorted(item for item in record.outside if not item.unneeded)),
+        outside=tuple(sorted(item for item in record.outside if not item.unneeded and item.number != 0)),
         out_of_scope=unneeded_of(record.outside),
         notes=record.scan.notes,
         check_ids=record.check_ids,
