@@ -7,7 +7,7 @@ excluded or missed. Findings stay a stream, which each format reads at most once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -51,6 +51,7 @@ from scanner.posture.grouped_problems import (
     problems_by_policy,
 )
 from scanner.posture.history.rule_digests import RulesPart, list_changed_parts, rules_version
+from scanner.posture.history.scan_diff import ScanDiff
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import Severity
@@ -82,12 +83,14 @@ from scanner.report.text.titles import check_title
 class ReportOptions:
     """`gates` are those of the user: JUnit fails for the findings that they name, or for all if `fail_all`.
 
-    Policies below the `minimum` severity are left out.
+    Policies below the `minimum` severity are left out. `compare` returns the difference from the newest comparable scan that ended so
+    many days earlier, or None without one.
     """
 
     gates: frozenset[Gate] = frozenset()
     fail_all: bool = False
     minimum: Severity | None = None
+    compare: Callable[[int], ScanDiff | None] | None = None
 
 
 DEFAULT_OPTIONS: Final = ReportOptions()

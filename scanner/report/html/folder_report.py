@@ -45,6 +45,8 @@ def render(document: Document, folder: Path) -> None:
             path = fresh / page.path
             path.parent.mkdir(exist_ok=True)
             path.write_text(page.render(), "utf-8", newline="\n")
+        with text_file(fresh / "findings.csv") as listed_findings:
+            csv.render(document, listed_findings)
         with text_file(fresh / "population.csv") as population:
             csv.render_population(document, population)
         with text_file(fresh / "rules.csv") as table:

@@ -30,6 +30,7 @@ from scanner.report.document.rules_in_force import RuleInForce, list_rules
 from scanner.report.document.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
 from scanner.report.html.change_counts import ChangeLines
+from scanner.report.html.comparisons import WORDS, list_comparisons
 from scanner.report.html.finding_rows import Subject
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.places import kind_and_name
@@ -86,7 +87,7 @@ class HtmlPages:
     def _list_single_pages(self) -> Iterator[HtmlPage]:
         page = self._page
         yield HtmlPage("index.html", self._summary)
-        yield page("changes.html", "Changes", lambda: self.changes()._asdict())
+        yield page("changes.html", "Changes", self._changes)
         yield page("charts.html", "Charts", self._charts)
         yield page("drift.html", "Drift")
         yield page("population.html", "Population")
@@ -99,6 +100,10 @@ class HtmlPages:
         )
         if opinion := self.site.document.second_opinion:
             yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
+
+    def _changes(self) -> dict[str, object]:
+        comparisons = list(list_comparisons(self.site.document))
+        return {**self.changes()._asdict(), "comparisons": comparisons, "words": WORDS}
 
     def _charts(self) -> dict[str, object]:
         document = self.site.document
