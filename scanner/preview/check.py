@@ -110,7 +110,8 @@ class _Checker:
     def check(self, new: NewObject, stored: JsonObject | ListFailed | None) -> CheckedObject:
         """The answer about one object, given the object that the cluster has under its name."""
         if isinstance(stored, ListFailed):
-            return new.conclude(Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}"))
+            unknown = Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}")
+            return new.conclude(*([unknown] if self._rules.may_concern(new.resource.kind) else []))
         schema = self._rules.schemas.schema(new.resource.kind)
         try:
             requested = make_request(new.resource, stored, schema)
