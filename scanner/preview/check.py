@@ -3,7 +3,6 @@
 Source of truth: the create and patch handlers of kube-apiserver 1.36, and the order of its admission plug-ins. What admission would do
 and Assay cannot evaluate is a decision of its own, *undecided*: silence is never success.
 
-Rules: `docs/semantics/check.md`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object, make_target, select
-from scanner.admission.match import is_exempt
+from scanner.admission.match import applies, is_exempt
 from scanner.admission.server_fields import Path, list_fields_to_be_set, reads_any
 from scanner.audit import redact
 from scanner.audit.page import make_findings
@@ -35,6 +34,7 @@ from scanner.model.outcome import (
 )
 from scanner.model.policy import Action, Binding
 from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo
+from scanner.model.selector import EVERYTHING
 from scanner.mutate.versions import list_views
 from scanner.policies.mutating.mutation import compute_patch
 from scanner.policies.mutating.together import list_invocations, try_orders
@@ -44,6 +44,7 @@ from scanner.preview.new_objects import Document, Kinds, NewObject, StoredObject
 from scanner.preview.pods import PODS, has_pods, make_pod
 from scanner.preview.requested import Refused, Requested, make_request
 from scanner.preview.rules import Rules, RuleSource, gather_rules
+from scanner.preview.server_answers import DryRunApplier, ask_server
 from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect
 from scanner.scan.options import Options
 
@@ -56,12 +57,17 @@ _KYVERNO_WEBHOOKS: Final = ("vpol.validate.kyverno.svc", "nvpol.validate.kyverno
 
 
 def check(
-    cluster: RuleSource, stored: StoredObjects, documents: Iterable[Document], options: Options, now: datetime
+    cluster: RuleSource,
+    stored: StoredObjects,
+    documents: Iterable[Document],
+    options: Options,
+    now: datetime,
+    applier: DryRunApplier | None = None,
 ) -> CheckResult:
     """What admission of a cluster would decide about each document, if they were applied in their order.
 
-    The rules are those of `cluster`, which has the documents applied; `stored` has the objects as they are now. Raises ClusterError if
-    the cluster does not answer, and UsageError for policy files that cannot be read.
+    The rules are those of `cluster`, which has the documents applied; `stored` has the objects as they are now. With an `applier`, the
+    API server is asked, too. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
     discovery = cluster.discover()
     default = options.scope.namespaces[0] if options.scope.namespaces else "default"
@@ -71,12 +77,15 @@ def check(
     rules = gather_rules(cluster, discovery, options, _list_requests(new), now)
     before = read_stored(stored, new)
     checker = _Checker(rules)
+
+    def decide(new: NewObject) -> CheckedObject:
+        checked = checker.check(new, before.get(new.name))
+        return ask_server(applier, new, checked) if applier else checked
+
     return CheckResult(
         cluster=rules.cluster,
         user=rules.context.user.username,
-        objects=tuple(
-            checker.check(each, before.get(each.name)) if isinstance(each, NewObject) else each for each in read
-        ),
+        objects=tuple(decide(each) if isinstance(each, NewObject) else each for each in read),
         gaps=tuple(dict.fromkeys(rules.gaps)),
         notes=tuple(f"not evaluated: {item.kind} {item.name}: {item.why}" for item in rules.outside),
     )
@@ -101,7 +110,8 @@ class _Checker:
     def check(self, new: NewObject, stored: JsonObject | ListFailed | None) -> CheckedObject:
         """The answer about one object, given the object that the cluster has under its name."""
         if isinstance(stored, ListFailed):
-            return new.conclude(Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}"))
+            unknown = Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}")
+            return new.conclude(*([unknown] if self._rules.may_concern(new.resource.kind) else []))
         schema = self._rules.schemas.schema(new.resource.kind)
         try:
             requested = make_request(new.resource, stored, schema)
@@ -112,10 +122,11 @@ class _Checker:
         if request.admitted is not None:
             self._check_pods(request)
         return replace(
-            new.conclude(*request.decisions),
+            new.conclude(),
             operation=requested.operation,
             changes=request.changes,
             changed_by=request.changed_by,
+            decisions=tuple(sorted(request.decisions, key=_rank)),
         )
 
     def _check_pods(self, request: _Request) -> None:
@@ -192,7 +203,8 @@ class _Request:
     def _decide_unknown(self, resource: Resource) -> Iterator[Decision]:
         """A decision for each policy that cannot be evaluated and that matches the request."""
         for unknown in self._rules.unknown:
-            if unknown.is_about(resource.namespace) and self._matches(unknown.bound, resource):
+            matches = self._may_match if unknown.namespace else self._matches
+            if unknown.is_about(resource.namespace) and matches(unknown.bound, resource):
                 yield _undecided(unknown.bound, unknown.why)
 
     def _matches(self, bound: BoundPolicy, resource: Resource) -> bool:
@@ -200,6 +212,13 @@ class _Request:
         return any(
             _matters(binding) and select(bound, binding, resource, self._kind, self._requested.operation, self._context)
             for binding in bound.bindings
+        )
+
+    def _may_match(self, bound: BoundPolicy, resource: Resource) -> bool:
+        """Return whether a policy could match the request with some labels of the namespace, which are not known."""
+        match, target = bound.policy.match, make_target(resource, self._kind, self._requested.operation, self._context)
+        return any(map(_matters, bound.bindings)) and (
+            match is None or applies(replace(match, namespace_selector=EVERYTHING), target) is not None
         )
 
     def _list_views(self, resource: Resource) -> tuple[Resource, ...]:
@@ -305,6 +324,11 @@ class _Request:
             does = "change or refuse" if webhook.changes else "refuse"
             message = f"the webhook, of {webhook.configuration}, may {does} it{when}: what a program decides is not in the API"
             yield Decision(Effect.UNDECIDED, message, policy=webhook.name)
+
+
+def _rank(decision: Decision) -> int:
+    """The place of a decision among others: the strictest effect first, and otherwise as decided."""
+    return [*Effect].index(decision.effect)
 
 
 def _matters(binding: Binding) -> bool:

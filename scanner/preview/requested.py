@@ -4,7 +4,6 @@ Source of truth: the create and patch handlers of kube-apiserver 1.36 for a serv
 manifest is merged into the stored object, so that fields that it does not name stay; the result is decoded into its Go type and gets
 its defaults, mutating admission follows, then the strategy of the kind, then validating admission.
 
-Rules: `docs/semantics/check.md#the-object-of-the-request`.
 """
 
 from __future__ import annotations

@@ -83,6 +83,16 @@ class Rules:
     outside: tuple[OutOfScope, ...] = ()
     knows_namespaces: bool = True
 
+    def may_concern(self, kind: Kind) -> bool:
+        """Return whether a policy or a webhook may match requests on a kind."""
+        kinds = (kind, *self.context.equivalents.get(kind, ()))
+        bound = (*self.mutating, *self.validating, *(unknown.bound for unknown in self.unknown))
+        matches = (*(each.policy.match for each in bound), *(webhook.match for webhook in self.webhooks))
+        rules = [rule for match in matches if match for rule in match.rules]
+        return any(match is None for match in matches) or any(
+            could_match(rule, each, _WRITES) for rule in rules for each in kinds
+        )
+
 
 def gather_rules(
     cluster: RuleSource,

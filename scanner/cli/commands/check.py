@@ -18,7 +18,7 @@ from scanner.cli.flags.kyverno import FiltersOption, KyvernoVersionOption, read_
 from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import reject_stdin_twice
-from scanner.cli.terminal.stdout import sentences
+from scanner.cli.terminal.stdout import sentences, standard_output
 from scanner.config.values import parse_kubernetes_version, parse_kyverno_version, parse_namespace_labels
 from scanner.errors import UsageError
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scanner.cluster.overlay import Base
     from scanner.model.outcome import Gap
     from scanner.preview import CheckResult
+    from scanner.preview.server_answers import DryRunApplier
     from scanner.report.check.document import CheckDocument
     from scanner.scan.options import Options
 
@@ -51,6 +52,9 @@ class CheckForm(StrEnum):
     JUNIT = "junit"
 
 
+_FILE_FORMS: Final = tuple(form.value for form in CheckForm if form is not CheckForm.TABLE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFlags(FlagGroup):
     """The flags of `assay check`."""
@@ -73,6 +77,12 @@ class CheckFlags(FlagGroup):
         str, typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of manifests that name none.")
     ] = "default"
     output: Annotated[CheckForm, typer.Option("-o", "--output", help="Output format.")] = CheckForm.TABLE
+    exports: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--export", metavar="FORMAT=FILE", help="Also write the answer into a file, in a format of -o (repeatable)."
+        ),
+    ] = ()
     ask_server: Annotated[
         bool,
         typer.Option(
@@ -116,6 +126,14 @@ class CheckFlags(FlagGroup):
             raise UsageError("--ask-server needs a live cluster: leave out --against")
         reject_stdin_twice([*self.files, Path(self.against)])
 
+    def places(self) -> dict[Path, CheckForm]:
+        """The files to write, each with its format. Raises UsageError for a value that is not FORMAT=FILE."""
+        parts = [text.partition("=") for text in self.exports]
+        for name, _, path in parts:
+            if name not in _FILE_FORMS or not path:
+                raise UsageError(f"--export {name}: write FORMAT=FILE; the formats are {', '.join(_FILE_FORMS)}")
+        return {Path(path).expanduser(): CheckForm(name) for name, _, path in parts}
+
     def options(self) -> Options:
         """The options of the rules. Raises UsageError for values that a flag rejects."""
         from scanner.model.scans.scan import Scope
@@ -133,10 +151,12 @@ class CheckFlags(FlagGroup):
 def command(*, flags: CheckFlags) -> None:
     """Decide whether a cluster would admit manifests, by its own policies and with read permissions alone."""
     flags.reject_contradictions()
+    places = flags.places()
     documents, gaps = _read_manifests(flags.files)
-    cluster, options = _open_cluster(flags)
-    result = _check(cluster, documents, options)
+    result = _check(_open_cluster(flags), documents)
     document = _locate(replace(result, gaps=(*gaps, *result.gaps)))
+    for path, form in places.items():
+        _export(document, form, path)
     _print(document, flags.output)
     raise typer.Exit(_find_exit_code(document.result, allow_unjudged=flags.allow_unjudged))
 
@@ -154,12 +174,22 @@ def _read_manifests(paths: Sequence[Path]) -> tuple[list[FileDocument], list[Gap
     return documents, [item.gap for item in unread if item.other_tool is None]
 
 
-def _open_cluster(flags: CheckFlags) -> tuple[Base, Options]:
-    """The cluster whose rules decide, before any request, and the options. Raises UsageError and ClusterError."""
+@dataclass(frozen=True, slots=True)
+class _OpenedCluster:
+    """The cluster whose rules decide, the options, and what asks the API server, if the user names it."""
+
+    cluster: Base
+    options: Options
+    applier: DryRunApplier | None = None
+
+
+def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
+    """The cluster whose rules decide, before any request. Raises UsageError and ClusterError."""
     options = flags.options()
     if flags.against == LIVE:
         limits = RequestLimits(flags.request_timeout, kind_timeout=flags.request_timeout)
-        return flags.connection.cluster(limits), options
+        live = flags.connection.cluster(limits)
+        return _OpenedCluster(live, options, live.dry_runs() if flags.ask_server else None)
     from scanner.cli.scanning.inputs import list_policies_among
     from scanner.cluster.files.snapshot import SnapshotCluster
 
@@ -169,16 +199,17 @@ def _open_cluster(flags: CheckFlags) -> tuple[Base, Options]:
         languages=options.languages,
         namespace_labels=parse_namespace_labels(flags.namespace_label),
     )
-    return cluster, replace(options, manifests=list_policies_among(cluster), cluster_policies=False)
+    return _OpenedCluster(cluster, replace(options, manifests=list_policies_among(cluster), cluster_policies=False))
 
 
-def _check(cluster: Base, documents: Sequence[FileDocument], options: Options) -> CheckResult:
+def _check(opened: _OpenedCluster, documents: Sequence[FileDocument]) -> CheckResult:
     from scanner.cluster.overlay import AppliedManifests, ClusterAfter
     from scanner.preview import check
 
+    cluster, options = opened.cluster, opened.options
     bodies = (document.body for document in documents)
     after = ClusterAfter(cluster, AppliedManifests(bodies, options.languages, options.scope.namespaces[0]))
-    return check(after, cluster, documents, options, datetime.now(UTC))
+    return check(after, cluster, documents, options, datetime.now(UTC), opened.applier)
 
 
 def _locate(result: CheckResult) -> CheckDocument:
@@ -200,10 +231,36 @@ def _locate(result: CheckResult) -> CheckDocument:
 
 
 def _print(document: CheckDocument, form: CheckForm) -> None:
-    from scanner.report.check import table
-
+    """Print the answer. Raises UsageError for a format that needs files."""
     if form is CheckForm.TABLE:
-        sentences(table.render(document).splitlines())
+        from scanner.report.check import table
+
+        sentences(table.list_lines(document))
+        return
+    written = _render(document, form)
+    with standard_output() as out:
+        out.write(written)
+
+
+def _export(document: CheckDocument, form: CheckForm, path: Path) -> None:
+    """Write the answer into a file. Raises UsageError for a format that needs files, and a file that cannot be written."""
+    from scanner.report.output import text_file
+
+    written = _render(document, form)
+    with text_file(path) as out:
+        out.write(written)
+
+
+def _render(document: CheckDocument, form: CheckForm) -> str:
+    from scanner.report.check import json, junit, markdown, sarif
+
+    renderers = {
+        CheckForm.JSON: json.render,
+        CheckForm.MARKDOWN: markdown.render,
+        CheckForm.SARIF: sarif.render,
+        CheckForm.JUNIT: junit.render,
+    }
+    return renderers[form](document)
 
 
 def _find_exit_code(result: CheckResult, *, allow_unjudged: bool) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -91,6 +91,3 @@ def name_rule(decision: Decision) -> str:
     param = f" with {decision.param}" if decision.param else ""
     noun = "policy " if decision.language and decision.policy != API_SERVER else ""
     return f"{noun}{decision.policy}{binding}{param}"
-
-
-Renderer = Callable[[CheckDocument], str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Verdict
@@ -16,16 +17,11 @@ from scanner.report.check.document import (
 )
 
 _MOST_CHANGES: Final = 20
-_MOST_VALUES: Final = 3
 _SHOWN: Final = (Effect.REFUSES, Effect.REFUSES_PODS, Effect.WARNS, Effect.UNDECIDED)
 
 
-def render(document: CheckDocument) -> str:
-    """The lines, each with its line end."""
-    return "".join(f"{line}\n" for line in _list_lines(document))
-
-
-def _list_lines(document: CheckDocument) -> Iterator[str]:
+def list_lines(document: CheckDocument) -> Iterator[str]:
+    """The lines, not wrapped."""
     result = document.result
     for checked in result.objects:
         yield from _describe(document, checked)
@@ -69,5 +65,7 @@ def _describe_decision(document: CheckDocument, checked: CheckedObject, decision
     message, *more = decision.message.split("\n")
     yield f"  {EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {message}{at}"
     yield from (f"    {text}" for text in more)
-    for reason in decision.evidence.reasons[:_MOST_VALUES]:
-        yield f"    {reason.path or reason.expression} is {reason.value}"
+    values = (each for each in decision.evidence.reasons if each.path in decision.fields and not each.erred)
+    yield from (
+        f"    {each.path}: {each.value}" for each in islice(values, 1) if not each.path.startswith("variables.")
+    )
