@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, Engine
 
-from scanner.errors import AssayError
+from scanner.errors import AssayError, UsageError
 from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.model.population import ObjectPage, PlaceOfPage
@@ -342,6 +342,20 @@ class SqlReader:
 
         with self._reading() as connection:
             return scan_diff.find_earlier_scan_to_compare(connection, scan_id, self._clock())
+
+    def compare_since(self, scan_id: str, days: int) -> ScanDiff | None:
+        """The difference of a scan, by its full id, and the newest comparable one that ended so many days before it, or earlier.
+
+        With 0 days, of all scans before it. None if there is no such scan, or the scan failed.
+        """
+        from scanner.store.read import scan_diff
+
+        with self._reading() as connection:
+            try:
+                earlier = scan_diff.find_scan_before(connection, scan_id, days, self._clock())
+            except UsageError:
+                return None
+        return self.compare_scans(earlier, scan_id) if earlier else None
 
     def compare_scans(self, before_id: str, now_id: str, owner_of: OwnerOf | None = None) -> ScanDiff:
         """The difference of two scans of a cluster, by their full ids, the earlier one first.

@@ -57,7 +57,7 @@ def test_a_workload_or_object_lists_its_problems(scanned: Assay, subject: tuple[
 
     assert (0, places) == (ran.code, titles(ran.stdout))
     assert len(places) == len(
-        re.findall(rb"^p-[0-9a-f]{12}  refused   new .*strict: only fine$", ran.stdout, re.MULTILINE)
+        re.findall(rb"^p-[0-9a-f]{12}  refused   new .*strict validations\[0\]: only fine$", ran.stdout, re.MULTILINE)
     )
 
 
@@ -159,5 +159,5 @@ def test_resolved_problems_and_previews_are_marked(assay: Assay, write: Write) -
     assay("scan", "--from", "all.yaml", "-q", "--assume-bound", "lax")
     preview = assay("explain", "ConfigMap/one").stdout.decode()
 
-    assert re.search(r"0 open problems in scan .*\n.*\np-\S+ +resolved +medium +strict: ", resolved)
-    assert re.search(r"0 open problems in scan .*\n.*\n\S+ +\w+ +preview +medium +lax: ", preview)
+    assert re.search(r"0 open problems in scan .*\n.*\np-\S+ +resolved +medium +strict validations\[0\]: ", resolved)
+    assert re.search(r"0 open problems in scan .*\n.*\n\S+ +\w+ +preview +medium +lax validations\[0\]: ", preview)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scanner.report.text.screen import Screen
     from scanner.store.read.lookup import ExplainedFinding, ExplainedProblem
 
-_HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE")
+_HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE AND MESSAGE")
 
 
 class NamedSubject(NamedTuple):
@@ -190,12 +190,10 @@ class WorkloadExplanation:
         )
 
     def _cells(self, worst: WorstProblem) -> tuple[str, ...]:
-        from scanner.report.formats.worst_table import effect
-        from scanner.report.text.titles import message_of
+        from scanner.report.formats.worst_table import effect, problem_sentence
+        from scanner.report.text.titles import check_title
 
         problem, finding = worst.problem, worst.example.finding
-        title = self._triage.description(finding.policy_key).title
-        meaning = title if title != finding.policy else message_of(finding)
         severity = self._triage.severity(*problem.severity_key)
         status = _describe_status(worst)
         would_be = "" if problem.status == "resolved" else effect(worst)
@@ -204,7 +202,7 @@ class WorkloadExplanation:
             would_be,
             status,
             str(severity),
-            f"{finding.policy}: {' '.join(meaning.split())}",
+            f"{finding.policy} {check_title(finding.check)}: {problem_sentence(self._triage, worst)}",
         )
 
     def _unknown(self, wanted: WantedSubject, subject: str) -> str:

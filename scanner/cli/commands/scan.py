@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -126,7 +127,8 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
                 if interruption.happened and ending.code != EXIT_INTERRUPTED:
                     ending = Ending(EXIT_INTERRUPTED, INTERRUPTED)
                 run_record.because(ending.reason)
-                document = document_of(record, posture.of(store, record), options=flags.gates.report_options())
+                compared = replace(flags.gates.report_options(), compare=partial(store.compare_since, record.scan.id))
+                document = document_of(record, posture.of(store, record), options=compared)
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_summary(record, document, outputs, progress, ending.code, source.cluster)

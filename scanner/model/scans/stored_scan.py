@@ -12,6 +12,7 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
+from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import (
     GroupedProblems,
     ProblemGroup,
@@ -20,6 +21,7 @@ from scanner.model.scans.problem_numbers import (
     SeverityRanks,
 )
 from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 
@@ -157,3 +159,11 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
         """The failing checks of one policy, or of each, by day."""
+
+    @abstractmethod
+    def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
+        """The problems of the last days of the cluster up to this scan, and the ages and places of its open ones without waived rows."""
+
+    @abstractmethod
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """Since when the rules of the scan have had their content, as far as earlier scans with its scope are kept."""

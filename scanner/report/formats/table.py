@@ -37,14 +37,15 @@ from scanner.report.document.sentences import (
     namespace_title,
     nothing_line,
     opinion_line,
-    outside_line,
     preview_line,
     requester_line,
     rules_line,
     score_line,
     score_with_waivers_line,
     severities_line,
+    sources_line,
     sums_note,
+    vendors_line,
     verdict_line,
     verdict_of,
     waived_line,
@@ -258,8 +259,8 @@ def _print_closing(console: Console, document: Document, *, wide: bool) -> None:
     _print_fact(console, "Requester", requester_line(document))
     if document.second_opinion:
         _print_opinion(console, document.second_opinion)
-    if outside := outside_line(document):
-        _print_fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
+    _print_fact(console, "Sources", sources_line(document))
+    _print_fact(console, "Vendors", vendors_line(document))
     for note in document.notes:
         _print_fact(console, "Note", note)
     for unneeded in filter(None, list_out_of_scope(document)):

@@ -30,6 +30,7 @@ from scanner.report.document.sentences import (
     whole_policies_note,
     worst_controls,
 )
+from scanner.report.document.sources import STATES as SOURCE_STATES
 from scanner.report.lists.filters import ACTIONS, SORTS, STATUSES, UNRESOLVED
 from scanner.report.text.numbers import percent_ceil, percent_floor, plural
 from scanner.report.text.safe_text import LONGEST, cut, visible
@@ -102,6 +103,8 @@ def environment() -> Environment:
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         auditability=auditability,
+        source_parts_show=20,
+        source_states=SOURCE_STATES,
         unneeded_titles=UNNEEDED_TITLES,
         auditability_meanings={
             AUDITABILITY[auditability_class]: meaning for auditability_class, meaning in AUDITABILITY_MEANINGS.items()

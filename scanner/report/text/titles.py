@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding
@@ -187,8 +189,16 @@ GAP_TITLES = {
 }
 
 
+_NAME: Final = re.compile(
+    r"(?!(?:true|false|null|object|oldObject|request|params|namespaceObject|variables)$)[A-Za-z]\w*", re.ASCII
+)
+"""The name of a check of a language without expressions: no word of CEL."""
+
+
 def check_title(check: Check) -> str:
-    """The field of the policy that has the check: `validations[0]`."""
+    """The name of a check, such as `hostNamespaces` of Pod Security, else the field of the policy that has it: `validations[0]`."""
+    if _NAME.fullmatch(check.expression):
+        return check.expression
     match check.kind:
         case CheckKind.VALIDATION:
             return f"validations[{check.index}]"
@@ -218,6 +228,24 @@ def message_of(finding: Finding) -> str:
     """The message of a finding, with the policy exceptions or filters that exempt the object."""
     message = finding.outcome.message
     return f"{message} [excepted by {finding.excepted_by}]" if finding.excepted_by else message
+
+
+_FAILED: Final = "failed expression: "
+_ERRORED: Final = re.compile(r"expression '.*' resulted in error: (.+)", re.DOTALL)
+
+
+def sentence_of(finding: Finding, title: str) -> str:
+    """What is wrong, on one line, for a list: the message, but without an expression; a policy without messages has its `title`.
+
+    The messages that the API server makes of an expression are those of `admission.results` and `admission.cost_budget`.
+    """
+    message = finding.outcome.message
+    if message.startswith(_FAILED):
+        message = title
+    elif errored := _ERRORED.fullmatch(message):
+        message = f"evaluation fails: {errored[1]}"
+    excepted = f" [excepted by {finding.excepted_by}]" if finding.excepted_by else ""
+    return f"{'; '.join(' '.join(line.split()) for line in message.splitlines())}{excepted}"
 
 
 def result_word(outcome: Violated | WouldChange | Errored) -> str:

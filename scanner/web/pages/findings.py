@@ -17,6 +17,7 @@ from scanner.report.document.sentences import namespace_title
 from scanner.report.formats import csv
 from scanner.report.html.finding_list import summary_of
 from scanner.report.html.finding_rows import move_into_folder
+from scanner.report.html.row_files import mark_workloads
 from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
@@ -76,7 +77,7 @@ def findings_page(page: PageRequest) -> str:
         summary=summary_of(page.site),
         wanted=_values(parameters),
         options=_options(page, _values(parameters)),
-        rows=Markup("\n".join(view.rows(page.site, shown))),  # noqa: S704 - made by templates
+        rows=Markup("\n".join(mark_workloads(view.rows(page.site, shown)))),  # noqa: S704 - made by templates
         shown=_describe_rows(first, len(shown), len(problems), filtered=bool(filters)),
         before=_link(filters, problems[first - ROWS - 1].key if first > ROWS else None) if first else None,
         after=_link(filters, shown[-1].key) if first + ROWS < len(problems) else None,
@@ -141,7 +142,7 @@ def problem_page(page: PageRequest, name: str) -> str:
         problem=explained,
         example=explained.findings[0].stored,
         listed=listed,
-        rows=Markup(move_into_folder(page.view.rows(page.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
+        rows=Markup(move_into_folder(mark_workloads(page.view.rows(page.site, [listed], OBJECTS)))) if listed else "",  # noqa: S704 - made by templates
         timeline=timeline_of(explained),
     )
 

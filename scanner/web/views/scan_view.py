@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
 from threading import RLock
 from typing import Final
 
@@ -23,6 +22,7 @@ from scanner.report.html.finding_rows import MOST, RowMaker, Subject, move_into_
 from scanner.report.html.pages import HtmlPage, HtmlPages, OwnerRow, owners_with_scores
 from scanner.report.html.place_pages import PlacePages
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
+from scanner.report.html.row_files import ListedRow, mark_workloads
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.problem_facts import CommonProblem, FindingGroup
 from scanner.web.views.problem_list import ListedProblem, ProblemList
@@ -114,10 +114,11 @@ class ScanView:
             if members:
                 yield _group(problem, members), len(problem.rows)
 
-    def rows(self, site: Site, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> list[str]:
+    def rows(self, site: Site, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> list[ListedRow]:
         """The rows of problems as HTML, each with so many objects at most."""
         maker = RowMaker(site, histories=True)
-        return [made.html for group, total in self.groups(problems, objects) for made in maker.rows(group, total)]
+        made = (row for group, total in self.groups(problems, objects) for row in maker.rows(group, total))
+        return [ListedRow(row.place, row.html) for row in made]
 
     def places(self, site: Site, prefix: str) -> Mapping[str, str]:
         """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
@@ -148,7 +149,8 @@ class ScanView:
                 subject in ("policy", "control") or (each.namespace if subject == "namespace" else each.owner) in chosen
             ),
         )
-        return move_into_folder(self.rows(site, [self.problems.get(place) for place in islice(places, MOST)]))
+        worst = self.problems.choose_worst(places, MOST)
+        return move_into_folder(mark_workloads(self.rows(site, worst)))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:
