@@ -90,7 +90,7 @@ def _read_controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
     if not node.items():
         node.fail("must have at least one control")
     for item in node.items():
-        fields = item.fields(("id", "title", "policies", "checks", "cannotShow"))
+        fields = item.fields(("id", "title", "policies", "checks", "cannotShow", "example"))
         own_id = _get_field(item, fields, "id")
         number = _read_line(own_id, _LONGEST_ID)
         if number in places:
@@ -102,6 +102,7 @@ def _read_controls(node: Node, languages: Collection[str]) -> Iterator[Control]:
             tuple(_read_selector(policy, languages, optional=True) for policy in _list_items(fields, "policies")),
             tuple(_read_check(check, languages) for check in _list_items(fields, "checks")),
             _read_line(fields["cannotShow"], _LONGEST_TITLE) if "cannotShow" in fields else "",
+            _read_line(fields["example"], _LONGEST_ID) if "example" in fields else "",
         )
 
 
@@ -152,6 +153,7 @@ def _read_check(node: Node, languages: Collection[str]) -> CheckSelector:
         replaced_by=tuple(each.id for each in STANDARDS if each.overrides in names and each.id not in names),
         optional="optional" in fields and fields["optional"].boolean(),
         stricter="stricter" in fields and fields["stricter"].boolean(),
+        level=_CHECKS[names[0]].level.value if names else "",
     )
 
 

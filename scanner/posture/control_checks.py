@@ -99,7 +99,8 @@ class CheckSelector:
 
     `policy` narrows it to policies. Of a Pod Security check, `names` are the checks that the text names, and `replaced_by` those by
     which a stricter level replaces them. An `optional` selector need not select a check. With `stricter`, a check demands more than
-    the control: an object that passes it meets the control, and one that fails it shows nothing.
+    the control: an object that passes it meets the control, and one that fails it shows nothing. `level` is the lowest level of Pod
+    Security that demands the check.
     """
 
     by: CheckSelectorKind
@@ -109,6 +110,7 @@ class CheckSelector:
     replaced_by: tuple[str, ...] = ()
     optional: bool = False
     stricter: bool = False
+    level: str = ""
 
     def select(self, policy: Policy, ids: CheckIds) -> tuple[frozenset[str], frozenset[str]]:
         """The trimmed expressions of the selected checks of a policy: those of the control, and those that demand more."""
@@ -152,7 +154,8 @@ def list_texts(policy: Policy) -> frozenset[str]:
 class Control:
     """A requirement of a framework, and the policies and checks that show together whether it is met.
 
-    Without a selector, none does. `cannot_show` is the reason why admission cannot show the requirement; empty if it can.
+    Without a selector, none does. `cannot_show` is the reason why admission cannot show the requirement; empty if it can. `example`
+    names a policy of the folder of examples that would serve the control, and may be empty.
     """
 
     id: str
@@ -160,6 +163,17 @@ class Control:
     policies: tuple[PolicySelector, ...] = ()
     checks: tuple[CheckSelector, ...] = ()
     cannot_show: str = ""
+    example: str = ""
+
+    def list_remedies(self) -> Iterator[str]:
+        """The labels and policies that would cover the control, as noun phrases."""
+        levels = {check.level for check in self.checks if check.level}
+        yield from (f"the Namespace label pod-security.kubernetes.io/enforce={level}" for level in sorted(levels))
+        if self.example:
+            yield f"the policy {self.example} of examples/policies-controls"
+        for selector in self.policies:
+            if selector.by is SelectorKind.ANNOTATION and not self.example:
+                yield f"a policy with the {selector}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +186,7 @@ class Framework:
     controls: tuple[Control, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServingChecks:
     """The checks of a scan that serve a control, by policy: their trimmed expressions, or None for all checks of the policy.
 

@@ -185,14 +185,15 @@ def test_a_mapping_selects_checks() -> None:
     assert "no object shows it" == control.cannot_show
     assert (PolicySelector(SelectorKind.NAME, "limits", optional=True),) == control.policies
     assert (
-        CheckSelector(by.POD_SECURITY, "privileged", names=("privileged",), optional=True),
+        CheckSelector(by.POD_SECURITY, "privileged", names=("privileged",), optional=True, level="baseline"),
         CheckSelector(
             by.POD_SECURITY,
             "capabilities_baseline",
             names=("capabilities_baseline",),
             replaced_by=("capabilities_restricted",),
+            level="baseline",
         ),
-        CheckSelector(by.POD_SECURITY, "hostNamespaces", names=("hostNamespaces",), stricter=True),
+        CheckSelector(by.POD_SECURITY, "hostNamespaces", names=("hostNamespaces",), stricter=True, level="baseline"),
         CheckSelector(by.ID, "c-0123456789ab", PolicySelector(SelectorKind.GLOB, "a*")),
         CheckSelector(by.EXPRESSION, "has(object.spec)"),
     ) == control.checks

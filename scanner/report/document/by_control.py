@@ -20,6 +20,7 @@ from scanner.posture.control_facts import (
     find_objects,
     needs_of,
 )
+from scanner.posture.control_namespaces import ControlInNamespace, ControlNamespaces
 from scanner.posture.controls import ControlResult, ControlState, ScanFacts, evaluate_controls
 from scanner.posture.score import Score, Scores
 from scanner.posture.triage import Triage
@@ -60,7 +61,8 @@ class ControlSection:
 
     `objects` is the number of different objects that its validations and mutations were evaluated on, None if an older version
     recorded the scan. `findings` are those of its checks in force, and `score` counts these checks, waived ones included. `whole` are
-    the names of its policies that it selects with all of their several checks.
+    the names of its policies that it selects with all of their several checks. `remedies` are the labels and policies that would cover a
+    control that nothing covers, and `namespaces` has the answers of admission about each other control.
     """
 
     id: str
@@ -76,7 +78,14 @@ class ControlSection:
     coverage: ControlCoverage
     score: Score
     score_with_waivers: Score
+    remedies: tuple[str, ...]
+    namespaces: tuple[ControlInNamespace, ...]
     checks: ServingChecks = field(metadata={"pages": True})
+
+    @property
+    def covered(self) -> bool:
+        """Return whether a policy of the scan has a check of the control in force."""
+        return any(policy.bound for policy in self.policies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,7 @@ class _ControlNumbers:
     needs: Needs
     objects: EvaluatedByCheck | None
     facts: ScanFacts
+    namespaces: ControlNamespaces
 
     @property
     def policies(self) -> Sequence[Policy]:
@@ -122,8 +132,9 @@ def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[F
     from scanner.policies.language import list_constraints  # noqa: PLC0415
 
     needs = needs_of(record, list_constraints)
-    facts = facts_of(record, needs, triage.waived.tallies)
-    numbers = _ControlNumbers(record, census, triage, needs, collect_evaluated_objects(record), facts)
+    namespaces = ControlNamespaces(record, needs, triage.waived.tallies)
+    facts = replace(facts_of(record, needs, triage.waived.tallies), unrefused=namespaces.list_unrefused)
+    numbers = _ControlNumbers(record, census, triage, needs, collect_evaluated_objects(record), facts, namespaces)
     return tuple(_framework(framework, numbers) for framework in frameworks)
 
 
@@ -163,6 +174,8 @@ def _control(result: ControlResult, numbers: _ControlNumbers) -> ControlSection:
         coverage=_coverage(_lines(bound, numbers)),
         score=score,
         score_with_waivers=_score(bound, checks, numbers, waived) if waived else score,
+        remedies=() if bound else tuple(result.control.list_remedies()),
+        namespaces=numbers.namespaces.find_states(checks) if bound else (),
         checks=checks,
     )
 

@@ -11,6 +11,7 @@ from scanner.model.policy import ACTIONS, Action
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import HealthKind, ScanState
+from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
@@ -322,6 +323,19 @@ def whole_policies_note(framework: FrameworkSection) -> str:
     )
     example = f"{first.id} those of {first.whole[0]}"
     return f"{controls}, such as {example}: a failure of any of them counts. Select single checks by `checks`"
+
+
+def uncovered_line(control: ControlSection) -> str:
+    """How to cover a control that nothing covers, or why admission cannot show it, as a clause."""
+    if control.remedies:
+        return f"would be covered by {' or by '.join(control.remedies)}"
+    return "; ".join(control.why) or "the mapping selects no policy"
+
+
+def group_namespaces(control: ControlSection) -> list[tuple[NamespaceState, list[ControlInNamespace]]]:
+    """The namespaces of a control by the answer of admission there, in the order of the states."""
+    states = {state: [each for each in control.namespaces if each.state is state] for state in NamespaceState}
+    return [(state, namespaces) for state, namespaces in states.items() if namespaces]
 
 
 def control_notes(control: ControlSection) -> list[str]:

@@ -44,6 +44,8 @@ from scanner.report.text.titles import sentence_of
 
 ItemT = TypeVar("ItemT")
 _TOP: Final = 10
+_UNCOVERED: Final = 300
+"""The controls without a policy for which the page of controls by namespace has room."""
 
 
 class HtmlPage(NamedTuple):
@@ -189,6 +191,15 @@ class HtmlPages:
         yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
         if controls:
             yield from self._list("controls.html", "Controls", controls, _weigh_control)
+            covered = [row for row in controls if row[1].covered]
+            yield from self._list(
+                "controls_by_namespace.html",
+                "Controls by namespace",
+                covered,
+                _weigh_control,
+                uncovered=[row for row in controls if not row[1].covered],
+                uncovered_shown=_UNCOVERED,
+            )
 
     def _list(
         self, path: str, title: str, items: Sequence[ItemT], weigh: Callable[[ItemT], int], **context: object

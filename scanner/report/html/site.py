@@ -243,7 +243,11 @@ _OF_FOLDERS: Final = {
     "owners": "owners.html",
     "controls": "controls.html",
 }
-_UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
+_UNDER: Final = {
+    "controls_by_namespace.html": "controls.html",
+    "health.html": "policies.html",
+    "opinion.html": "method.html",
+}
 
 
 class NavigationEntry(NamedTuple):

@@ -11,6 +11,7 @@ from scanner.model.policy import Binding
 from scanner.model.reading import Auditability
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.scan import HealthKind
+from scanner.posture.control_namespaces import NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.report.text.numbers import join_texts
@@ -151,12 +152,31 @@ CONTROL_STATES = {
 }
 """The states of controls, in sentences."""
 
+NAMESPACE_STATES = {
+    NamespaceState.ENFORCED: "enforced",
+    NamespaceState.PODS_REFUSED: "pods refused",
+    NamespaceState.WARNED: "warned or audited only",
+    NamespaceState.ACCEPTED: "waived or exempt",
+    NamespaceState.NO_POLICY: "no policy",
+    NamespaceState.NO_OBJECT: "no object",
+}
+"""The answers of admission about a control in a namespace, in words."""
+
+NAMESPACE_MEANINGS = {
+    NamespaceState.ENFORCED: "Admission refuses an object that violates the control.",
+    NamespaceState.PODS_REFUSED: "Admission admits such a workload, and refuses its pods.",
+    NamespaceState.WARNED: "Admission admits such an object, and warns of it or audits it, or the evaluation failed and was ignored.",
+    NamespaceState.ACCEPTED: "A finding is waived, or an exemption or exception exempts an object.",
+    NamespaceState.NO_POLICY: "No binding evaluated the objects by a check of the control.",
+    NamespaceState.NO_OBJECT: "The namespace has no object to which the policies of the control apply.",
+}
+
 CONTROL_MEANINGS = {
-    ControlState.MET: "Every object that its policies can match was evaluated, at least one passed, and nothing is open.",
-    ControlState.VIOLATED: "An object violates a policy.",
-    ControlState.ERRORED: "The evaluation of a policy failed for an object, whether admission would deny the object or admit it.",
+    ControlState.MET: "Every object that its policies can match was evaluated, at least one passed, nothing is open, and admission refuses violations.",
+    ControlState.VIOLATED: "An object violates a check of the control.",
+    ControlState.ERRORED: "The evaluation of a check failed for an object, whether admission would deny the object or admit it.",
     ControlState.NOT_SHOWN: "The scan does not show that the control is met, for the reasons beside it.",
-    ControlState.NOT_COVERED: "No policy that serves the control is bound.",
+    ControlState.NOT_COVERED: "No binding puts a check of the control into force.",
 }
 
 GAP_TITLES = {
