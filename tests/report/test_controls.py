@@ -16,7 +16,8 @@ from scanner.model.outcome import Check
 from scanner.model.population import EvaluatedObjects
 from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
-from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
+from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
+from scanner.posture.controls import ControlState
 from scanner.posture.settings import Settings
 from scanner.report import FORMATS
 from scanner.report.document.document import Document, document_of

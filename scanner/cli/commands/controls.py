@@ -74,11 +74,13 @@ _COLUMNS: Final = (
 def _print_table(document: Document) -> None:
     """Print a table of the controls of all frameworks; the sums, and the reasons of what is not shown, on stderr."""
     from scanner.cli.terminal.stdout import visible
-    from scanner.report.document.sentences import control_notes, controls_line
+    from scanner.report.document.sentences import control_notes, controls_line, whole_policies_note
 
     table(_HEAD, (_make_cells(document, framework, control) for framework, control in _list_controls(document)))
     for framework in document.controls:
         sys.stderr.write(visible(f"assay: {framework.heading}: {controls_line(framework)}") + "\n")
+        if note := whole_policies_note(framework):
+            sys.stderr.write(visible(f"assay: {framework.heading}: {note}") + "\n")
     for _, control in _list_controls(document):
         for note in control_notes(control):
             sys.stderr.write(visible(f"assay: {control.id}: {note}") + "\n")

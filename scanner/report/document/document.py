@@ -21,7 +21,14 @@ from scanner.model.scans.baseline import Baseline
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
-from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.problem_numbers import (
+    NO_PROBLEMS,
+    GroupedProblems,
+    OpenProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+)
 from scanner.model.scans.scan import (
     Health,
     OutOfScope,
@@ -37,6 +44,7 @@ from scanner.model.scans.scan import (
 from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,
+    problems_by_check,
     problems_by_control,
     problems_by_namespace,
     problems_by_owner,
@@ -250,6 +258,11 @@ class Document:
         return problems_by_policy(self.groups)
 
     @cached_property
+    def problems_by_check(self) -> ProblemsByCheck:
+        """The open problems by policy and expression of their check."""
+        return problems_by_check(self.stored, self.triage)
+
+    @cached_property
     def problems_by_namespace(self) -> GroupedProblems:
         """The open problems by namespace; the empty name stands for cluster-scoped objects."""
         return problems_by_namespace(self.stored, self.triage)
@@ -273,9 +286,10 @@ class Document:
         return self.problems_by_policy.get(policy, NO_PROBLEMS)
 
     def problems_by_control(self, framework: FrameworkSection) -> GroupedProblems:
-        """The open problems of the policies of each control of a framework, by the ids of controls."""
-        controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
-        return problems_by_control(self.problems_by_policy, controls)
+        """The open problems of the checks of each control of a framework, by the ids of controls."""
+        return problems_by_control(
+            self.problems_by_check, {control.id: control.checks for control in framework.controls}
+        )
 
     def count_in_force(self, section: PolicySection) -> CheckCounts:
         """The checks of a policy without previews."""

@@ -296,6 +296,19 @@ def worst_controls(framework: FrameworkSection) -> list[ControlSection]:
     return [control for state in bad for control in framework.controls if control.state is state]
 
 
+def whole_policies_note(framework: FrameworkSection) -> str:
+    """A sentence about the controls that select policies with all of their several checks; empty if there are none."""
+    whole = [control for control in framework.controls if control.whole]
+    if not whole:
+        return ""
+    first = whole[0]
+    controls = (
+        f"{len(whole):,} control{' selects' if len(whole) == 1 else 's select'} all checks of a policy with several"
+    )
+    example = f"{first.id} those of {first.whole[0]}"
+    return f"{controls}, such as {example}: a failure of any of them counts. Select single checks by `checks`"
+
+
 def control_notes(control: ControlSection) -> list[str]:
     """The reasons why a control is not shown, or the selectors that select no policy, as clauses."""
     return list(control.why) or [f"no policy has the {selector}" for selector in control.unmatched]

@@ -173,7 +173,7 @@ def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
         ("cause", cause_text(stored.cause) if stored.cause else ""),
         ("waiver", waiver_text(triage.waiver(stored))),
         ("would be refused", "yes" if finding.denies else "no"),
-        ("controls", ", ".join(triage.controls(finding.policy_key))),
+        ("controls", ", ".join(triage.controls(*finding.severity_key))),
     )
     lines = (f"{name}: {value}" for name, value in facts if value)
     return chain(lines, evidence_lines(finding.evidence))

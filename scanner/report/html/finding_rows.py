@@ -156,13 +156,15 @@ class FindingRows:
             self._keep_worst(group, row)
 
     def _keep_worst(self, group: FindingGroup, row: MadeRow) -> None:
-        """Keep the row of an open problem for the pages of its policy, its namespace and its owner."""
+        """Keep the row of an open problem for the pages of its policy, its namespace, its owner and its controls."""
         if group.facts.status == "resolved":
             return
         stored = group.findings[0].stored
         self.worst.add("policy", self._site.policies[stored.finding.policy_key], row)
         self.worst.add("namespace", stored.finding.namespace, row)
         self.worst.add("owner", self._site.document.triage.owner(stored), row)
+        for control in self._site.document.triage.controls(*stored.finding.severity_key):
+            self.worst.add("control", control, row)
 
 
 def _workload(stored: StoredFinding) -> tuple[str, str]:
@@ -194,12 +196,12 @@ def _name(text: str) -> str:
     return visible(cut(text, NAME))
 
 
-# The rows of the worst problems of each policy, namespace and owner, for the pages about these.
+# The rows of the worst problems of each policy, namespace, owner and control, for the pages about these.
 
 MOST: Final = 10
 """The number of rows that a page shows before it leads to the list of findings."""
 _UP: Final = ('href="', 'href="../')
-Subject: TypeAlias = Literal["policy", "namespace", "owner"]
+Subject: TypeAlias = Literal["policy", "namespace", "owner", "control"]
 
 
 class WorstRows:
@@ -223,7 +225,7 @@ class WorstRows:
 
 
 def worst_rows(spilled: GroupReader, subject: Subject, *names: str) -> str:
-    """The rows of the worst problems of some policies, namespaces or owners together, as HTML for a page in a folder."""
+    """The rows of the worst problems of some policies, namespaces, owners or controls together, as HTML for a page in a folder."""
     lines = [orjson.loads(line) for name in sorted(names) for line in spilled.rows(_group(subject, name))]
     rows = sorted(((RowPlace.of(*place), html) for place, html in lines), key=lambda row: row[0])[:MOST]
     places = [place for place, _ in rows]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scanner.model.policy import PolicyKey
 from scanner.report.document.document import Document
-from scanner.report.formats import csv
+from scanner.report.formats import csv, rules
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.html.change_counts import ChangeCounts, changes_of
 from scanner.report.html.finding_list import FindingList
@@ -47,6 +47,10 @@ def render(document: Document, folder: Path) -> None:
             path.write_text(page.render(), "utf-8", newline="\n")
         with text_file(fresh / "population.csv") as population:
             csv.render_population(document, population)
+        with text_file(fresh / "rules.csv") as table:
+            rules.render_csv(document, table)
+        with (fresh / "rules.json").open("wb") as listed:
+            rules.render_json(document, listed)
 
 
 # The findings of the HTML report: two processes read the problems of half the policies each, then write half the

@@ -25,6 +25,7 @@ from scanner.report.document.sentences import (
     controls_line,
     opinion_line,
     sums_note,
+    whole_policies_note,
     worst_controls,
 )
 from scanner.report.lists.filters import ACTIONS, SORTS, STATUSES, UNRESOLVED
@@ -86,6 +87,7 @@ def environment() -> Environment:
         sums_note=sums_note,
         control_notes=control_notes,
         control_score=control_score,
+        whole_policies_note=whole_policies_note,
         worst_controls=worst_controls,
         control_states=CONTROL_STATES,
         control_meanings=CONTROL_MEANINGS,

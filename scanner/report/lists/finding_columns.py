@@ -263,8 +263,8 @@ FINDINGS: Final = Columns[StoredFinding](
             "controls",
             "1.2",
             TEXTS,
-            "The controls that the policy serves, as framework/id.",
-            lambda stored, context: [*context.triage.controls(stored.finding.policy_key)],
+            "The controls to which the check belongs, as framework/id.",
+            lambda stored, context: [*context.triage.controls(*stored.finding.severity_key)],
             (Cell(28),),
         ),
         Column(

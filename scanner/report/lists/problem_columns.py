@@ -152,8 +152,8 @@ PROBLEMS: Final = Columns[Problem](
             "controls",
             "1.2",
             TEXTS,
-            "The controls that the policy serves, as framework/id.",
-            lambda problem, context: [*context.triage.controls(problem.policy_key)],
+            "The controls to which the check belongs, as framework/id.",
+            lambda problem, context: [*context.triage.controls(*problem.severity_key)],
         ),
         Column(
             "check",

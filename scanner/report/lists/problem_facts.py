@@ -144,11 +144,12 @@ class ProblemFacts(NamedTuple):
 
 
 class CommonProblem(NamedTuple):
-    """The facts that many problems of a list share. `severity` is a rank, 0 for the worst."""
+    """The facts that many problems of a list share. `severity` is a rank, 0 for the worst. `expression` is that of the check."""
 
     policy: PolicyKey
     severity: int
     facts: ProblemFacts
+    expression: str
 
     @property
     def order(self) -> tuple[FindingOrder, str, str]:

@@ -25,6 +25,8 @@ from scanner.web.views.library import ScanLibrary
 
 FIRST: Final = "index.html"
 FINDINGS: Final = "findings.html"
+_FILES: Final = {"population.csv": "csv-population", "rules.csv": "csv-rules", "rules.json": "json-rules"}
+"""The files beside the pages of a report, and their formats."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class ScanPages:
         except ScanIsLater as later:
             return self._lead_to(request, cluster, later.scan, path)
         page = PageRequest(self.library, request, cluster, moment, scan, path)
-        if path == "population.csv":
-            return export(page.view, EXPORTS["csv-population"], request)
+        if path in _FILES:
+            return export(page.view, EXPORTS[_FILES[path]], request)
         if path.startswith("download/"):
             file = path.removeprefix("download/")
             return download_findings(page, file) if file in DOWNLOADS else export(page.view, file, request)

@@ -195,7 +195,7 @@ class _JoinedProblems:
 
     def _common(self, shared: CommonFacts, facts: Sequence[FindingFacts], ranks: Ranks) -> int:
         rank = ranks(shared.policy, shared.expression)
-        common = CommonProblem(shared.policy, rank, problem_facts(facts))
+        common = CommonProblem(shared.policy, rank, problem_facts(facts), shared.expression)
         return self._numbered.setdefault(common, len(self._numbered))
 
 

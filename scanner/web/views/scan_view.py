@@ -24,7 +24,7 @@ from scanner.report.html.place_pages import PlacePages
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
 from scanner.report.html.row_files import ListedRow, mark_workloads
 from scanner.report.html.site import Site, site_of
-from scanner.report.lists.problem_facts import FindingGroup
+from scanner.report.lists.problem_facts import CommonProblem, FindingGroup
 from scanner.web.views.problem_list import ListedProblem, ProblemList
 
 OBJECTS: Final = 50
@@ -144,12 +144,25 @@ class ScanView:
             return dict(PlacePages(site, texts).pages(prefix, placed, elsewhere)) if placed or elsewhere else {}
 
     def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
-        """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
-        slugs = {site.policies[key]: key for key in site.policies}
-        chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
+        """The rows of the worst open problems of some policies (by the names of their pages), namespaces, owners or controls."""
+        controls, chosen = self.document.triage.controls, frozenset(names)
+
+        def is_chosen(each: CommonProblem) -> bool:
+            if each.facts.status == "resolved":
+                return False
+            match subject:
+                case "policy":
+                    return site.policies.get(each.policy) in chosen
+                case "control":
+                    return not chosen.isdisjoint(controls(each.policy, each.expression))
+                case _:
+                    return True
+
         places = self.problems.find_places(
-            lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
-            lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
+            is_chosen,
+            lambda each: (
+                subject in ("policy", "control") or (each.namespace if subject == "namespace" else each.owner) in chosen
+            ),
         )
         worst = self.problems.choose_worst(places, MOST)
         return move_into_folder(mark_workloads(self.rows(site, worst)))
