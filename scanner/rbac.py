@@ -22,6 +22,7 @@ from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import list_deciding_kinds, list_document_kinds
 from scanner.policies.other_sources import list_rights
 from scanner.policies.plan import KindPlan, find_other_versions, plan
+from scanner.policies.webhooks import list_webhook_kinds
 from scanner.posture.workloads import list_usual_controllers
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options

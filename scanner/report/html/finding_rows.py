@@ -6,6 +6,7 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import urlencode
 
 import orjson
 from markupsafe import Markup
@@ -107,6 +108,7 @@ class RowMaker:
             number,
             Markup("".join(map(self._item_html, items))),  # noqa: S704 - made by a template
             f"problems/{stored.problem}.html",
+            _object_link(kind, path) if self._histories else "",
         )
         numbers = self._data.facts(
             chip=facts.chip,
@@ -171,6 +173,12 @@ def _workload(stored: StoredFinding) -> tuple[str, str]:
     if workload is None:
         return finding.kind, object_name(finding)
     return workload.kind, "/".join(filter(None, (workload.namespace, workload.name)))
+
+
+def _object_link(kind: str, path: str) -> str:
+    """The page of a workload in `assay serve`."""
+    namespace, _, name = path.rpartition("/")
+    return f"objects/object.html?{urlencode({'kind': kind, 'namespace': namespace, 'name': name})}"
 
 
 def _message(text: str) -> str:

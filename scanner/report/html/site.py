@@ -238,6 +238,7 @@ def add_number(path: str, number: int) -> str:
 _OF_FOLDERS: Final = {
     "f": "findings.html",
     "problems": "findings.html",
+    "objects": "population.html",
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",

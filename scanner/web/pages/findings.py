@@ -21,6 +21,7 @@ from scanner.report.html.row_files import mark_workloads
 from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
+from scanner.report.text.titles import RESOLUTIONS, sentence_of
 from scanner.web.pages.exports import send_download
 from scanner.web.pages.page_request import PageRequest
 from scanner.web.requests.refusals import BadRequest, NotThere
@@ -141,6 +142,8 @@ def problem_page(page: PageRequest, name: str) -> str:
         f"Problem {name}",
         problem=explained,
         example=explained.findings[0].stored,
+        message=sentence_of(explained.findings[0].stored.finding, ""),
+        why=RESOLUTIONS.get(explained.findings[0].stored.resolution, ""),
         listed=listed,
         rows=Markup(move_into_folder(mark_workloads(page.view.rows(page.site, [listed], OBJECTS)))) if listed else "",  # noqa: S704 - made by templates
         timeline=timeline_of(explained),

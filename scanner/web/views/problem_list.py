@@ -103,6 +103,16 @@ class ProblemList:
             facts=common.facts,
         )
 
+    def of_workload_or_objects(self, kind: str, path: str, objects: Collection[int]) -> list[ListedProblem]:
+        """The problems of a workload (`namespace/name`) and of some objects, in the order of the list."""
+        columns = self._columns
+        kinds = [each.kind == kind for each in columns.common_places]
+        own = {place for place, name in enumerate(columns.workloads) if name == path and kinds[columns.where[place]]}
+        if objects:
+            problem_of = chain.from_iterable(map(repeat, range(len(self)), columns.sizes))
+            own.update(place for place, each in zip(problem_of, columns.objects, strict=True) if each in objects)
+        return [self.get(place) for place in sorted(own)]
+
     def choose_worst(self, places: Iterable[int], most: int) -> list[ListedProblem]:
         """The worst problems at some places, those of a workload together."""
         columns = self._columns

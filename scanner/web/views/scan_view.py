@@ -13,7 +13,7 @@ from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ProblemFinding
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText
@@ -120,13 +120,28 @@ class ScanView:
         made = (row for group, total in self.groups(problems, objects) for row in maker.rows(group, total))
         return [ListedRow(row.place, row.html) for row in made]
 
-    def places(self, site: Site, prefix: str) -> Mapping[str, str]:
-        """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
+    def places(self, site: Site, prefix: str, known: Sequence[StoredFinding] = ()) -> Mapping[str, str]:
+        """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding.
+
+        `known` are findings of other scans in their last state: those that this scan does not have follow, and a link to the problem
+        stands for those whose policy it does not have.
+        """
         read = [each for _, each in self.record.findings_of_rows(self.problems.rows_with_prefix(prefix))]
+        own = {each.stored.id for each in read}
+        read += [
+            ProblemFinding(each, checked=each.status == "resolved", episode="open")
+            for each in known
+            if each.id not in own and each.finding.policy_key in site.sections
+        ]
+        elsewhere = {
+            each.id: f"../problems/{each.problem}.html"
+            for each in known
+            if each.id not in own and each.problem and each.finding.policy_key not in site.sections
+        }
         with self.lock:
             texts = PlaceTexts(site, self._marked)
             placed = sorted(map(PlaceRenderer(site, texts).render_place, read))
-            return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
+            return dict(PlacePages(site, texts).pages(prefix, placed, elsewhere)) if placed or elsewhere else {}
 
     def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
         """The rows of the worst open problems of some policies (by the names of their pages), namespaces, owners or controls."""
