@@ -14,7 +14,13 @@ from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
@@ -28,7 +34,7 @@ from scanner.model.scans.scan import (
 )
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding, WaivedCheck
-from scanner.posture.grouped_problems import count_groups, group_problems
+from scanner.posture.grouped_problems import count_by_check, count_groups, group_problems
 from scanner.posture.worst_problems import count_problems
 
 
@@ -103,6 +109,10 @@ class ScanInMemory(StoredScan):
     def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
         return count_groups(self.findings_by_problem(), ranks, self._waived(waived))
+
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """See `StoredScan`."""
+        return count_by_check(self.findings_by_problem(), self._waived(waived))
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""

@@ -13,7 +13,13 @@ from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
@@ -101,6 +107,10 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """The numbers of open problems without waived rows by policy, severity, action and outcome, in ascending order."""
+
+    @abstractmethod
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """The numbers of open problems without waived rows by policy and expression of their check."""
 
     @abstractmethod
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:

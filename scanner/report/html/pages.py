@@ -40,9 +40,12 @@ from scanner.report.lists.problem_facts import chip_of, outcome_name
 from scanner.report.text.names import owner_title, param_name
 from scanner.report.text.numbers import plural
 from scanner.report.text.times import age_text
+from scanner.report.text.titles import sentence_of
 
 ItemT = TypeVar("ItemT")
 _TOP: Final = 10
+_UNCOVERED: Final = 300
+"""The controls without a policy for which the page of controls by namespace has room."""
 
 
 class HtmlPage(NamedTuple):
@@ -56,8 +59,8 @@ class HtmlPage(NamedTuple):
 class HtmlPages:
     """All pages of a report but those of findings.
 
-    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces or
-    owners as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
+    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces,
+    owners or controls as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
     """
 
     site: Site
@@ -167,9 +170,9 @@ class HtmlPages:
         path = site.control_path(f"{framework.name}/{control.id}")
 
         def render() -> str:
-            bound = [site.policies[policy.language, policy.name] for policy in control.policies if policy.bound]
-            shown = {"framework": framework, "control": control, "worst": self.worst("policy", bound)}
-            return site.page(path, "control.html", f"{control.id} {control.title}", sections=site.sections, **shown)
+            worst = self.worst("control", [f"{framework.name}/{control.id}"])
+            shown = {"framework": framework, "control": control, "worst": worst}
+            return site.page(path, "control.html", f"{control.id} {control.title}", **shown)
 
         return HtmlPage(path, render)
 
@@ -188,6 +191,15 @@ class HtmlPages:
         yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
         if controls:
             yield from self._list("controls.html", "Controls", controls, _weigh_control)
+            covered = [row for row in controls if row[1].covered]
+            yield from self._list(
+                "controls_by_namespace.html",
+                "Controls by namespace",
+                covered,
+                _weigh_control,
+                uncovered=[row for row in controls if not row[1].covered],
+                uncovered_shown=_UNCOVERED,
+            )
 
     def _list(
         self, path: str, title: str, items: Sequence[ItemT], weigh: Callable[[ItemT], int], **context: object
@@ -259,6 +271,8 @@ class WorstLine(NamedTuple):
     name: str
     policy: tuple[str, str]
     title: str
+    message: str
+    check: str
     owner: str
     age: str
     id: str
@@ -278,6 +292,8 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
         name="/".join(filter(None, (workload.namespace, workload.name))),
         policy=key,
         title=document.triage.description(key).title,
+        message=sentence_of(finding, document.triage.description(key).title),
+        check=document.name_check(key, finding.check),
         owner=document.triage.owner(worst.example),
         age=age_text(problem.opened_at, document.provenance.ended_at),
         id=problem.id,

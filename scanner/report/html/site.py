@@ -238,12 +238,17 @@ def add_number(path: str, number: int) -> str:
 _OF_FOLDERS: Final = {
     "f": "findings.html",
     "problems": "findings.html",
+    "objects": "population.html",
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",
     "controls": "controls.html",
 }
-_UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
+_UNDER: Final = {
+    "controls_by_namespace.html": "controls.html",
+    "health.html": "policies.html",
+    "opinion.html": "method.html",
+}
 
 
 class NavigationEntry(NamedTuple):

@@ -25,7 +25,13 @@ from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
@@ -66,6 +72,7 @@ from scanner.store.read.findings import (
 from scanner.store.read.open_problems import (
     OpenWorkload,
     ScanPlace,
+    count_by_check,
     count_by_namespace,
     count_by_owner,
     count_problem_groups,
@@ -323,6 +330,10 @@ class SqlScan(StoredScan):
     def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
         return self._answer(lambda connection, place: count_problem_groups(connection, place, ranks, waived), ())
+
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: count_by_check(connection, place, waived), {})
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""

@@ -21,6 +21,7 @@ from scanner.web.api.schemas import (
     NamespaceJson,
     OutsideJson,
     PolicyJson,
+    SourceJson,
     UnneededJson,
     item,
 )
@@ -37,6 +38,7 @@ class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
 
     complete: Annotated[bool, Meta(description="Whether everything in scope was scanned.")]
     coverage: CoverageJson
+    sources: Annotated[list[SourceJson], Meta(description="Everything that can refuse a request, judged or not.")]
     kinds_without_policy: Annotated[list[KindJson], Meta(description="The kinds that no bound policy covers.")]
     outside: Annotated[
         list[OutsideJson], Meta(description="Objects that also decide about requests, but are not evaluated.")
@@ -112,6 +114,7 @@ def coverage(request: ApiRequest[ScanQuery]) -> ScanCoverage:
         **head_of(request.scan),
         complete=document.complete,
         coverage=item(document.coverage),
+        sources=[item(each) for each in document.sources],
         kinds_without_policy=[item(each) for each in document.kinds_without_policy],
         outside=[item(each) for each in document.outside],
         out_of_scope=[item(each) for each in document.out_of_scope],
