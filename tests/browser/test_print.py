@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from io import BytesIO
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page
 from pypdf import PdfReader
+
+from scanner.report import FORMATS
+from scanner.report.document.document import document_of
+from tests.report.records import large_record
 
 from .conftest import opened
 
 _SHEETS = 30
+WORST = 10
+"""The worst problems of a summary."""
 _HEADS = "Action Severity Workload Rule Owner Age Finding"
 
 
@@ -45,3 +53,19 @@ def test_a_printed_place_names_what_it_is_about(page: Page, small: Path) -> None
     (first, *_) = printed(page)
     assert identifier in first
     assert "policy set " in first
+
+
+@pytest.mark.parametrize(("findings", "most"), [(218, 40), (1_000, 60)])
+def test_one_file_has_few_sheets(page: Page, tmp_path: Path, findings: int, most: int) -> None:
+    """Each finding stands once, in short form with its message, and so does each text of a policy."""
+    record = large_record(findings, policies=10, namespaces=20)
+    with (tmp_path / "report.html").open("w", encoding="utf-8") as out:
+        FORMATS["html-single"].render(document_of(record), out)
+    page.goto((tmp_path / "report.html").as_uri())
+    text = " ".join(sheets := printed(page))
+
+    assert most >= len(sheets)
+    counts = Counter(text.count(stored.id) for stored in record.findings())
+    assert {1: findings - WORST, 2: WORST} == counts, "the summary repeats the worst problems alone"
+    expression = record.policies[0].policy.validations[0].expression
+    assert 2 >= text.count(expression)

@@ -24,6 +24,7 @@ from scanner.posture.history.scan_diff import (
 )
 from scanner.posture.problem_ids import problem_id
 from scanner.posture.waivers.waiving import WaivedProblem, WaiverChanges
+from scanner.report.diff.alike import make_alike
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.text.numbers import join_texts, plural
@@ -238,8 +239,11 @@ def message_lines(problem: DifferingProblem) -> Iterator[tuple[str, str]]:
 
 
 def rule_lines(difference: RuleDifference) -> list[str]:
-    """The unified diff of a rule as YAML, without the lines that name files."""
-    before, now = (_lines(document) for document in (difference.before, difference.now))
+    """The unified diff of a rule as YAML, without the lines that name files, and without what means the same (see `alike`)."""
+    texts = difference.before, difference.now
+    if texts[0] and texts[1]:
+        texts = make_alike(texts[0], texts[1])
+    before, now = map(_lines, texts)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
     if max(len(before), len(now)) - same > _MOST_LINES:
         return [
