@@ -8,7 +8,7 @@ and Assay cannot evaluate is a decision of its own, *undecided*: silence is neve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -77,10 +77,11 @@ def check(
     rules = gather_rules(cluster, discovery, options, _list_requests(new), now)
     before = read_stored(stored, new)
     checker = _Checker(rules)
+    shared = _find_shared(new, rules)
 
     def decide(new: NewObject) -> CheckedObject:
         checked = checker.check(new, before.get(new.name))
-        return ask_server(applier, new, checked) if applier else checked
+        return ask_server(applier, new, checked, has_others=shared(new)) if applier else checked
 
     return CheckResult(
         cluster=rules.cluster,
@@ -99,6 +100,14 @@ def _list_requests(objects: Iterable[NewObject]) -> dict[str, set[Kind]]:
         namespace = resource.name if resource.kind.resource == NAMESPACES.resource else resource.namespace
         requests[namespace].update([resource.kind, *([PODS] if has_pods(resource.kind) else [])])
     return requests
+
+
+def _find_shared(objects: Sequence[NewObject], rules: Rules) -> Callable[[NewObject], bool]:
+    """Return whether another manifest counts for an object: its Namespace, or one that can be a param."""
+    names = {each.resource.name for each in objects if each.resource.kind.resource == NAMESPACES.resource}
+    param_kinds = {(kind.api_version, kind.kind) for each in rules.validating if (kind := each.policy.param_kind)}
+    has_params = any((each.resource.kind.api_version, each.resource.kind.kind) in param_kinds for each in objects)
+    return lambda new: has_params or new.resource.namespace in names
 
 
 class _Checker:

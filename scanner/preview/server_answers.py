@@ -13,7 +13,7 @@ from scanner.audit import redact
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind, Resource
-from scanner.parity.answers import Response, parse_warning, read_denial, read_unrelated
+from scanner.parity.answers import Response, is_unsendable, parse_warning, read_denial, read_unrelated
 from scanner.parity.pod_security import find_refusal, is_warning
 from scanner.preview.new_objects import NewObject
 from scanner.preview.verdict import (
@@ -45,8 +45,13 @@ class DryRunApplier(Protocol):
         ...
 
 
-def ask_server(applier: DryRunApplier, new: NewObject, checked: CheckedObject) -> CheckedObject:
-    """The answer about an object with that of the API server. Where the server cannot be asked, that is undecided."""
+def ask_server(
+    applier: DryRunApplier, new: NewObject, checked: CheckedObject, *, has_others: bool = False
+) -> CheckedObject:
+    """The answer about an object with that of the API server. Where the server cannot be asked, that is undecided.
+
+    If it `has_others`, another manifest counts for the verdict, and the server does not have that: a difference is not compared.
+    """
     resource = new.resource
     if applier.is_foreign(resource.kind):
         return _without_answer(checked, _FOREIGN)
@@ -61,7 +66,7 @@ def ask_server(applier: DryRunApplier, new: NewObject, checked: CheckedObject) -
     if unrelated:
         return replace(checked, server=ServerAnswer(None, NOT_COMPARED, text or unrelated.reason))
     verdict = _read_verdict(response)
-    compared = _compare(checked, verdict)
+    compared = NOT_COMPARED if has_others and _compare(checked, verdict) == DIFFERS else _compare(checked, verdict)
     return replace(checked, server=ServerAnswer(verdict, compared, text or _show_warnings(response, resource)))
 
 
@@ -87,9 +92,16 @@ def _compare(checked: CheckedObject, verdict: Verdict) -> str:
     known = find_verdict(each for each in checked.decisions if each.effect in (Effect.REFUSES, Effect.WARNS))
     if known is verdict:
         return AGREES
+    if known is Verdict.WARNED and verdict is Verdict.ADMITTED and all(map(_is_lost, checked.select(Effect.WARNS))):
+        return NOT_COMPARED
     if checked.has_undecided and known is not Verdict.REFUSED and verdict in (Verdict.REFUSED, Verdict.WARNED):
         return NOT_COMPARED
     return DIFFERS
+
+
+def _is_lost(decision: Decision) -> bool:
+    """Return whether the server drops the warning, because no header can hold it."""
+    return is_unsendable(decision.message)
 
 
 def _without_answer(checked: CheckedObject, why: str) -> CheckedObject:
