@@ -15,12 +15,11 @@ from scanner.errors import ListFailed
 from scanner.model.json import Json, as_list, as_text, dig
 from scanner.model.resource import Kind, Resource
 from scanner.model.scans.scan import CONSTRAINTS, NEVER_CALLED, NOT_KNOWN, OutOfScope
-from scanner.policies import manifest
 from scanner.policies.bound_language import ListRight, Lists
 from scanner.policies.kyverno.kinds import ENTRIES_GROUP, GROUP, SHARED_KINDS
 from scanner.policies.kyverno.spec import VALIDATING
+from scanner.policies.webhooks import list_webhook_kinds
 
-_WEBHOOKS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 _QUOTAS: Final = {
     "resourcequotas": "the plug-in ResourceQuota of the API server decides by the sum of all objects of a namespace",
     "limitranges": "the plug-in LimitRanger of the API server decides by the limits of containers and claims",
@@ -34,14 +33,6 @@ _OF_GATEKEEPER: Final = "whether Gatekeeper runs, and what its templates decide,
 _ACTIONS: Final = ("deny", "warn", "dryrun", "scoped")
 """The values of `spec.enforcementAction`: without a value, a constraint denies."""
 _NAMED: Final = 5
-
-
-def list_webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
-    """The kinds of webhook configurations to list, each in the newest served version."""
-    offered = tuple(kinds)
-    for plural in _WEBHOOKS:
-        served = {kind.version: kind for kind in offered if (kind.group, kind.plural) == (manifest.GROUP, plural)}
-        yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
 
 
 def list_counted_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.params import ParamSource
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
@@ -53,11 +54,11 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead)
-    documents = tuple(_list_policy_documents(listing, discovery, options))
+    documents = tuple(list_policy_documents(listing, discovery, options))
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
     namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
     defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
-    served = _find_served_versions(identity, discovery)
+    served = find_served_versions(identity, discovery)
     policy_set = read_policy_set(
         (*documents, *namespaces.gaps_of_policies),
         options,
@@ -174,7 +175,8 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
             raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
 
 
-def _list_policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
+def list_policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
+    """The policies and bindings of the options and of the cluster, and a gap for each list that failed."""
     yield from options.manifests
     if options.cluster_policies:
         for kind in list_document_kinds(options.languages, discovery.kinds):
@@ -186,7 +188,7 @@ def _list_policy_documents(listing: ScanLists, discovery: Discovery, options: Op
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
 
 
-def _find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
+def find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     """The versions that the cluster serves; files serve those of their release, and not every version in the table of kinds."""
     if identity.source == FILES:
         return ServedVersions(identity.release.rules)
@@ -225,7 +227,7 @@ def _make_plan(
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
     unevaluable = (
-        *_find_unknown_param_kinds(bound, params, discovery),
+        *find_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
         *load_inventory(listing, languages),
         *(
@@ -249,7 +251,7 @@ def _make_plan(
         relabelled=relabelled,
         user=context.user,
         operations=context.operations,
-        authorizer=_find_authorizer(listing, evaluable, context),
+        authorizer=find_authorizer(listing, evaluable, context),
     )
     plans = plan(kinds, evaluable, context.operations, relabelled)
     page_evaluator = PageEvaluator(
@@ -344,13 +346,13 @@ def _find_health(
         yield from language.health(policies, kinds)
 
 
-def _find_authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
+def find_authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
     """The authorizer, if a policy reads it and the requester is known; else None."""
     asks = any(Auditability.AUTHORIZER in bound_policy.reading.classes for bound_policy in bound)
     return listing.authorizer() if asks and context.user.username else None
 
 
-def _find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
+def find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamSource, discovery: Discovery) -> Iterator[Gap]:
     """Policies whose paramKind may be served by an API group that did not answer."""
     unanswered = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for bound_policy in bound:

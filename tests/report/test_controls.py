@@ -13,12 +13,16 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from scanner.model.outcome import Check
+from scanner.model.policy import Action
 from scanner.model.population import EvaluatedObjects
 from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
-from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
+from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
+from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
+from scanner.posture.controls import ControlState
 from scanner.posture.settings import Settings
 from scanner.report import FORMATS
+from scanner.report.document.by_control import FrameworkSection
 from scanner.report.document.document import Document, document_of
 from scanner.report.document.sentences import controls_line
 from scanner.report.formats.table import render as render_table
@@ -229,16 +233,33 @@ def test_hostile_names_of_policies_and_mappings_stay_text(tmp_path: Path) -> Non
     assert HOSTILE[0] == as_json(hostile_record(), framework)["controls"][0]["title"]
 
 
-def test_a_clean_policy_shows_its_control_as_met() -> None:
+def test_a_clean_policy_that_refuses_shows_its_control_as_met() -> None:
     """Every kind that the policy needs is listed, and an object passed."""
+    assert "1 met" == controls_line(clean_framework("Deny"))
+
+
+def test_a_policy_that_refuses_nothing_shows_no_control_as_met() -> None:
+    """A new violation would be admitted, and the namespace is named."""
+    framework = clean_framework("Warn", "Audit")
+    why = ("violations are only warned of or audited in shop",)
+    assert ("1 not shown", why) == (controls_line(framework), framework.controls[0].why)
+    assert (ControlInNamespace("shop", NamespaceState.WARNED, 2),) == framework.controls[0].namespaces
+
+
+def clean_framework(*actions: Action) -> FrameworkSection:
+    """A control whose only policy has passed two objects, under a binding with some actions."""
     record = small_record()
     clean = replace(
         record,
-        policies=(replace(record.policies[0], policy=policy("clean", LIMITS), bindings=(binding("clean", "clean"),)),),
+        policies=(
+            replace(
+                record.policies[0], policy=policy("clean", LIMITS), bindings=(binding("clean", "clean", *actions),)
+            ),
+        ),
         tallies={
             TallyKey("clean", "clean", "", "", check(LIMITS), "apps/v1", "Deployment", "shop", OutcomeName.PASSED): 2
         },
         found=lambda: (()),
     )
     [framework] = document(clean, Framework("a", "A", "", (control("1", "clean"),))).controls
-    assert "1 met" == controls_line(framework)
+    return framework

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -72,6 +73,16 @@ def command(arguments: typer.Context, flags: ScanFlags) -> None:
         raise UsageError("--fleet needs --index N for one cluster, or --parallel N for all of them")
 
 
+def _log_controls(document: Document) -> None:
+    """Log what readers of the report see beside its controls: logs may be all that is kept of a run."""
+    from scanner.cli.terminal.stderr import JsonLines, log
+    from scanner.report.document.sentences import whole_policies_note
+
+    for framework in document.controls if isinstance(sys.stderr, JsonLines) else ():
+        if note := whole_policies_note(framework):
+            log(sys.stderr, f"{framework.heading}: {note}", {"framework": framework.name})
+
+
 def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
     """Scan a cluster, or the files that stand for one, store the scan, and report it. Ends with the exit code of the scan."""
     from scanner.report.document.document import document_of
@@ -116,10 +127,12 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
                 if interruption.happened and ending.code != EXIT_INTERRUPTED:
                     ending = Ending(EXIT_INTERRUPTED, INTERRUPTED)
                 run_record.because(ending.reason)
-                document = document_of(record, posture.of(store, record), options=flags.gates.report_options())
+                compared = replace(flags.gates.report_options(), compare=partial(store.compare_since, record.scan.id))
+                document = document_of(record, posture.of(store, record), options=compared)
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_summary(record, document, outputs, progress, ending.code, source.cluster)
+                _log_controls(document)
                 outputs.write(document, _make_screen(arguments, flags, outputs))
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")

@@ -29,7 +29,7 @@ from scanner.report.document.waivers import waiver_text
 from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.scope import EVERYTHING, exclusions_of, scope_of
 from scanner.report.text.times import stamp
-from scanner.report.text.titles import CAUSES, RULES_KINDS
+from scanner.report.text.titles import CAUSES, RESOLUTIONS, RULES_KINDS
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
@@ -185,12 +185,22 @@ def change_words(problem: DifferingProblem) -> str:
     """The change of a problem, with the parts that changed or the reason of its resolution."""
     if problem.change is ProblemChange.RESOLVED:
         moved = f" to {join_texts(problem.moved_to)}" if problem.moved_to else ""
-        return f"resolved: {problem.resolution}{moved}" if problem.resolution else "resolved"
+        return (
+            f"resolved: {RESOLUTIONS.get(problem.resolution, problem.resolution)}{moved}"
+            if problem.resolution
+            else "resolved"
+        )
     if problem.change is ProblemChange.CHANGED:
         return f"changed: {join_texts(map(part_words(problem), problem.parts))}"
     if problem.unchecked_before:
         return f"{problem.change}, not checked before"
     return _CHANGES.get(problem.change.value, problem.change.value)
+
+
+def also_words(problem: DifferingProblem) -> str:
+    """The further causes of a change: `the object changed, too`; empty without one."""
+    also = ", and ".join(DIFF_CAUSES[kind] for kind in problem.cause.also)
+    return f"{also}, too" if also else ""
 
 
 def part_words(problem: DifferingProblem) -> Callable[[str], str]:

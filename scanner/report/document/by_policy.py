@@ -23,7 +23,7 @@ from scanner.posture.triage import Triage
 from scanner.posture.vendors import Vendor, find_vendor
 from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
 from scanner.report.text.names import param_ref
-from scanner.report.text.titles import binding_note
+from scanner.report.text.titles import binding_note, check_title
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
@@ -123,6 +123,12 @@ class PolicySection:
     def key(self) -> PolicyKey:
         """Language and name of the policy."""
         return self.language, self.name
+
+    def name_check(self, check: Check) -> str:
+        """The name of a check beside that of the policy; empty for the only one of its kind, unless it has a name of its own."""
+        title = check_title(check)
+        several = sum(each.check.kind is check.kind for each in self.checks) > 1
+        return title if several or title == check.expression else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from scanner.model.policy import ACTIONS, Action
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import HealthKind, ScanState
+from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
@@ -309,6 +310,32 @@ def worst_controls(framework: FrameworkSection) -> list[ControlSection]:
     """The controls that are violated or errored, the violated ones first."""
     bad = (ControlState.VIOLATED, ControlState.ERRORED)
     return [control for state in bad for control in framework.controls if control.state is state]
+
+
+def whole_policies_note(framework: FrameworkSection) -> str:
+    """A sentence about the controls that select policies with all of their several checks; empty if there are none."""
+    whole = [control for control in framework.controls if control.whole]
+    if not whole:
+        return ""
+    first = whole[0]
+    controls = (
+        f"{len(whole):,} control{' selects' if len(whole) == 1 else 's select'} all checks of a policy with several"
+    )
+    example = f"{first.id} those of {first.whole[0]}"
+    return f"{controls}, such as {example}: a failure of any of them counts. Select single checks by `checks`"
+
+
+def uncovered_line(control: ControlSection) -> str:
+    """How to cover a control that nothing covers, or why admission cannot show it, as a clause."""
+    if control.remedies:
+        return f"would be covered by {' or by '.join(control.remedies)}"
+    return "; ".join(control.why) or "the mapping selects no policy"
+
+
+def group_namespaces(control: ControlSection) -> list[tuple[NamespaceState, list[ControlInNamespace]]]:
+    """The namespaces of a control by the answer of admission there, in the order of the states."""
+    states = {state: [each for each in control.namespaces if each.state is state] for state in NamespaceState}
+    return [(state, namespaces) for state, namespaces in states.items() if namespaces]
 
 
 def control_notes(control: ControlSection) -> list[str]:

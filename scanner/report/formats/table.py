@@ -51,6 +51,7 @@ from scanner.report.document.sentences import (
     waived_line,
     weighted_line,
     when_of,
+    whole_policies_note,
     worst_controls,
     worst_namespaces,
     worst_owners,
@@ -177,12 +178,16 @@ def _print_controls(console: Console, document: Document) -> None:
         problems = document.problems_by_control(framework)
         console.print()
         print_line(console, f"{framework.heading}: {controls_line(framework)}")
+        note = whole_policies_note(framework)
         print_items(
             console,
             [
-                f"control {control.id}: no policy has the {selector}"
-                for control in framework.controls
-                for selector in control.unmatched
+                *([note] if note else []),
+                *(
+                    f"control {control.id}: no policy has the {selector}"
+                    for control in framework.controls
+                    for selector in control.unmatched
+                ),
             ],
         )
         rows = [

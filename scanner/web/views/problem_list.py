@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from heapq import nsmallest
 from itertools import chain, compress, repeat
 from operator import and_, or_
 from typing import Any, Final, NamedTuple, overload
@@ -19,7 +20,13 @@ from scanner.model.scans.finding_index import CommonPlace, FindingIndex
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.filters import ListFilter
-from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts
+from scanner.report.lists.problem_facts import (
+    CommonProblem,
+    FindingOrder,
+    ProblemFacts,
+    order_by_workload,
+    workload_order,
+)
 from scanner.store.read.search_query import WordMatches
 from scanner.web.views.problem_columns import ProblemColumns, Ranks
 
@@ -95,6 +102,36 @@ class ProblemList:
             severity=common.severity,
             facts=common.facts,
         )
+
+    def of_workload_or_objects(self, kind: str, path: str, objects: Collection[int]) -> list[ListedProblem]:
+        """The problems of a workload (`namespace/name`) and of some objects, in the order of the list."""
+        columns = self._columns
+        kinds = [each.kind == kind for each in columns.common_places]
+        own = {place for place, name in enumerate(columns.workloads) if name == path and kinds[columns.where[place]]}
+        if objects:
+            problem_of = chain.from_iterable(map(repeat, range(len(self)), columns.sizes))
+            own.update(place for place, each in zip(problem_of, columns.objects, strict=True) if each in objects)
+        return [self.get(place) for place in sorted(own)]
+
+    def choose_worst(self, places: Iterable[int], most: int) -> list[ListedProblem]:
+        """The worst problems at some places, those of a workload together."""
+        columns = self._columns
+        orders = [(each.facts.order(each.severity), each.policy) for each in columns.common_problems]
+        kinds = [each.kind for each in columns.common_places]
+
+        def place_of(each: int) -> tuple[FindingOrder, str, PolicyKey, int]:
+            order, policy = orders[columns.common[each]]
+            return (
+                order,
+                workload_order(columns.workloads[each], kinds[columns.where[each]]),
+                policy,
+                columns.numbers[each],
+            )
+
+        worst = nsmallest(most, places, key=place_of)
+        keys = list(map(place_of, worst))
+        order = order_by_workload([key[0] for key in keys], [key[1] for key in keys], keys)
+        return [self.get(worst[each]) for each in order]
 
     def find_place(self, number: int, *, is_preview: bool = False) -> int | None:
         """The place of a problem, or of the preview with its number; None if the list does not have it."""
