@@ -56,9 +56,16 @@ def read_frameworks(paths: Iterable[Path], *, languages: Collection[str]) -> tup
 
 
 def find_mapping(path: Path) -> Path:
-    """The path of a mapping: a name of a shipped one stands for its file, unless the working directory has something of this name."""
-    shipped = list_shipped()
-    return path if os.path.lexists(path) else shipped.get(str(path), path)
+    """The path of a mapping: a name of a shipped one stands for its file, unless the working directory has something of this name.
+
+    Raises UsageError for a name like that of a shipped one.
+    """
+    shipped, name = list_shipped(), str(path)
+    if os.path.lexists(path) or name in shipped:
+        return path if os.path.lexists(path) else shipped[name]
+    if suggestion := did_you_mean(name, shipped):
+        raise UsageError(f"there is no mapping {name}, and no file or folder of this name.{suggestion}")
+    return path
 
 
 def list_shipped() -> Mapping[str, Path]:

@@ -44,7 +44,7 @@ def object_of(finding: Any) -> tuple[str, str, str]:
 def test_check_and_scan_agree_about_stored_objects(assay: Assay, home: Path, name: str) -> None:
     """Each violation of each policy and binding, with its message, for updates that change nothing."""
     data = load(RECORDED / f"{name}.json.gz")
-    documents = {}
+    documents: dict[tuple[str, str | None, str], Any] = {}
     for case in data["cases"]:
         kind = KINDS.get((case["object"]["apiVersion"], case["object"]["kind"]))
         stored = as_stored(kind, case["object"]) if kind else None

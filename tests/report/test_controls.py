@@ -17,7 +17,14 @@ from scanner.model.policy import Action
 from scanner.model.population import EvaluatedObjects
 from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
-from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
+from scanner.posture.control_checks import (
+    CheckSelector,
+    CheckSelectorKind,
+    Control,
+    Framework,
+    PolicySelector,
+    SelectorKind,
+)
 from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.settings import Settings
@@ -194,6 +201,30 @@ def test_the_page_of_controls_links_policies(tmp_path: Path) -> None:
     assert 'href="controls.html"' in html(tmp_path / "report" / "index.html")
     policy_page = html(tmp_path / "report" / "policies" / "require-limits.html")
     assert re.search(r'<a href="\.\./controls/house-4-\w+\.html"><bdi>house/4</bdi>', policy_page)
+
+
+def test_controls_by_namespace_have_a_page(tmp_path: Path) -> None:
+    """The states of covered controls; the others are folded with their number. The page of all controls leads there."""
+    FORMATS["html"].render(document(small_record()), tmp_path / "report")
+    page = html(tmp_path / "report" / "controls_by_namespace.html")
+    assert "<summary>1 control: no policy, in any namespace</summary>" in page
+    assert "the mapping selects no policy" in page
+    assert re.search(r'href="controls/house-1-\w+\.html"', page)
+    assert 'href="controls_by_namespace.html"' in html(tmp_path / "report" / "controls.html")
+    assert "What admission answers to a violation" in html(next((tmp_path / "report" / "controls").glob("house-1-*")))
+
+
+def test_a_control_by_check_shows_the_problems_of_its_check_alone(tmp_path: Path) -> None:
+    """Its page has the problems of its check, and none of the same policies or of others."""
+    checks = {"own": LIMITS, "other": "no such expression"}
+    controls = tuple(
+        Control(name, name, checks=(CheckSelector(CheckSelectorKind.EXPRESSION, text),))
+        for name, text in checks.items()
+    )
+    FORMATS["html"].render(document(small_record(), Framework("a", "A", "", controls)), tmp_path / "report")
+    pages = {page.stem.split("-")[1]: html(page) for page in (tmp_path / "report" / "controls").iterdir()}
+    assert 'href="../f/' in pages["own"]
+    assert "No findings." in pages["other"]
 
 
 def test_every_control_has_a_page(tmp_path: Path) -> None:

@@ -238,6 +238,12 @@ def test_shipped_mappings_are_selected_by_name(name: str, monkeypatch: pytest.Mo
     assert ["house-rules"] == [each.name for each in read_frameworks([Path(name)], languages=LANGUAGES)]
 
 
+def test_a_misspelled_name_of_a_shipped_mapping_is_an_error() -> None:
+    """The message has the name."""
+    with pytest.raises(UsageError, match=r"there is no mapping cis-kubernets-5, .* Did you mean cis-kubernetes-5\?"):
+        read_frameworks([Path("cis-kubernets-5")], languages=LANGUAGES)
+
+
 def test_the_schema_accepts_selectors_of_checks() -> None:
     """And rejects those that the reader rejects by their form."""
     [node] = compose(CHECKS.encode(), "f.yaml")

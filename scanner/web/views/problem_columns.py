@@ -169,7 +169,7 @@ class _JoinedProblems:
     def order(self) -> list[int]:
         """The problems in the order of the list."""
         orders = [common.facts.order(common.severity) for common in self._numbered]
-        policies = _ranks([(*reversed(common.policy),) for common in self._numbered])
+        policies = rank_values([(*reversed(common.policy),) for common in self._numbered])
         others = list(zip(_take(self.common, policies), self.numbers, strict=True))
         return order_by_workload(_take(self.common, orders), self._name_workloads(), others)
 
@@ -208,7 +208,7 @@ def _workloads(index: FindingIndex, findings: Sequence[int]) -> list[str]:
     return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in columns]
 
 
-def _ranks(values: Sequence[Any]) -> list[int]:
+def rank_values(values: Sequence[Any]) -> list[int]:
     """The place of each value among the different ones, ascending."""
     places = {value: place for place, value in enumerate(sorted(set(values)))}
     return [places[value] for value in values]

@@ -13,8 +13,9 @@ from functools import cache
 from heapq import nsmallest
 from itertools import chain, compress, repeat
 from operator import and_, or_
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, NamedTuple, assert_never, overload
 
+from scanner.model.list_fields import SortOrder
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CommonPlace, FindingIndex
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
@@ -28,7 +29,7 @@ from scanner.report.lists.problem_facts import (
     workload_order,
 )
 from scanner.store.read.search_query import WordMatches
-from scanner.web.views.problem_columns import ProblemColumns, Ranks
+from scanner.web.views.problem_columns import ProblemColumns, Ranks, rank_values
 
 _BEGIN_OF_ID: Final = re.compile(r"p|p-[0-9a-f-]*|[0-9a-f]+")
 
@@ -236,26 +237,36 @@ class ProblemList:
         )
 
     def _key(self, sort: str) -> Callable[[int], Any] | None:
-        """The key of the place of a problem in an order; None for the order of the list."""
-        columns = self._columns
-        of_place: dict[str, Callable[[int], Any]] = {
-            "oldest": columns.opened.__getitem__,
-            "newest": lambda place: -columns.opened[place],
-            "workload": columns.workloads.__getitem__,
-        }
-        if sort in of_place:
-            return of_place[sort]
-        if sort == "owner":
-            owners = [(not each.owner, each.owner) for each in columns.common_places]
-            return lambda place: owners[columns.where[place]]
-        of_common: dict[str, Callable[[CommonProblem], Any]] = {
-            "severity": lambda each: each.severity,
-            "policy": lambda each: self._names.get(each.policy, ""),
-        }
-        if sort not in of_common:
+        """The key of the place of a problem in an order; None for the order of the list, in which those of a workload stand together."""
+        if not sort:
             return None
-        keys = list(map(of_common[sort], columns.common_problems))
-        return lambda place: keys[columns.common[place]]
+        columns, value = self._columns, self._sort_value(sort)
+        worst = rank_values([each.order for each in columns.common_problems])
+        return lambda place: (value(place), worst[columns.common[place]], columns.workloads[place])
+
+    def _sort_value(self, sort: str) -> Callable[[int], Any]:
+        """The value of the place of a problem by which an order sorts; of those with equal values the worst comes first."""
+        columns = self._columns
+        match SortOrder(sort):
+            case SortOrder.WORST:
+                return lambda _: 0
+            case SortOrder.OLDEST:
+                return columns.opened.__getitem__
+            case SortOrder.NEWEST:
+                return lambda place: -columns.opened[place]
+            case SortOrder.WORKLOAD:
+                return columns.workloads.__getitem__
+            case SortOrder.OWNER:
+                owners = [(not each.owner, each.owner) for each in columns.common_places]
+                return lambda place: owners[columns.where[place]]
+            case SortOrder.SEVERITY:
+                severities = [each.severity for each in columns.common_problems]
+                return lambda place: severities[columns.common[place]]
+            case SortOrder.POLICY:
+                names = [self._names.get(each.policy, "") for each in columns.common_problems]
+                return lambda place: names[columns.common[place]]
+            case _ as never:
+                assert_never(never)
 
 
 class ListedProblems(Sequence[ListedProblem]):
