@@ -216,6 +216,19 @@ def test_the_terminal_names_what_was_not_judged(vendor: ApiServer, assay: Assay)
     assert "not judged: 1 webhook configuration, 3 quotas and limit ranges; not visible: ValidatingAdm" in line
 
 
+def test_the_vendor_of_a_policy_is_shown_with_its_mark(vendor: ApiServer, assay: Assay) -> None:
+    """In JSON, in the summary and in the list of policies."""
+    report: Any = scan(vendor, assay).report
+    shown = assay("report", "last", "--db", "assay.db").stdout.decode()
+    listed = assay("policies", "--db", "assay.db").stdout.decode()
+
+    mark = "annotated with gateway.networking.k8s.io/bundle-version=v1.5.0"
+    found = [policy["vendor"] for policy in report["policies"] if policy["vendor"]]
+    assert [{"name": "Gateway API", "mark": mark}] == found
+    assert "Vendors   1 bound policy was installed by a vendor" in shown
+    assert f"Gateway API ({mark})" in listed
+
+
 def test_a_source_that_may_not_be_listed_is_not_visible(vendor: ApiServer, assay: Assay) -> None:
     """With the right that would show it; the scan is complete as far as quotas and webhooks go."""
     ran = scan(vendor, assay, user=AUDITOR)

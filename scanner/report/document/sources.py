@@ -33,6 +33,9 @@ _LIMITS: Final = ("resourcequotas", "limitranges")
 _STATIC_SINCE: Final[Minor] = (1, 36)
 _CONDITIONS_SINCE: Final[Minor] = (1, 37)
 _DRY_RUN: Final = "a dry run of a write, which the API server decides with all sources: kubectl apply --dry-run=server"
+_REQUESTS: Final = (
+    "a scan of all policies without gaps; for rules that no stored object shows, the requests in an audit log"
+)
 
 
 class SourceState(StrEnum):
@@ -263,7 +266,8 @@ def _make_part(item: OutOfScope, what: str) -> SourcePart:
     """The part of an item that stands for objects of a kind, which a scan lists and does not evaluate."""
     if item.number is None:
         return SourcePart(what, None, SourceState.NOT_VISIBLE, item.why)
-    return SourcePart(what, item.number, SourceState.NAMED if item.number else SourceState.NONE, item.why)
+    why = item.why.removeprefix(f"{plural(item.number, 'object')}: ")
+    return SourcePart(what, item.number, SourceState.NAMED if item.number else SourceState.NONE, why)
 
 
 def _list_gatekeeper(record: ScanRecord) -> Iterator[SourcePart]:
@@ -347,8 +351,8 @@ def _list_authorizers(record: ScanRecord) -> Iterator[SourcePart]:
 
 
 _SOURCES: Final[tuple[tuple[SourceName, Callable[[ScanRecord], Iterator[SourcePart]], str], ...]] = (
-    (SourceName.VALIDATING, _list_validating, "a later scan without this gap"),
-    (SourceName.MUTATING, _list_mutating, "a later scan without this gap"),
+    (SourceName.VALIDATING, _list_validating, _REQUESTS),
+    (SourceName.MUTATING, _list_mutating, _REQUESTS),
     (SourceName.POD_SECURITY, _list_pod_security, "a scan without --no-pod-security that may list namespaces"),
     (SourceName.POD_SECURITY_DEFAULTS, _list_pod_security_defaults, "--pod-security-config with that file"),
     (SourceName.KYVERNO, _list_kyverno, _DRY_RUN),
