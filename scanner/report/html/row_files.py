@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from shutil import rmtree
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -37,6 +37,11 @@ class RowPlace(NamedTuple):
         phase, refused, severity, action = order
         language, name = policy
         return cls((phase, bool(refused), severity, action), workload, (language, name), problem)
+
+    def share_parts(self, known: dict[Any, Any]) -> RowPlace:
+        """The same place with those parts that equal ones of `known`: many rows have them, and memory holds each once."""
+        order, workload, policy = (known.setdefault(part, part) for part in self[:3])
+        return RowPlace(order, workload, policy, self.problem)
 
     @property
     def within_workload(self) -> tuple[str, str, str]:
@@ -92,10 +97,11 @@ class RowReader:
 
     def _read_places(self, number: int, path: Path) -> None:
         begin = 0
+        known: dict[Any, Any] = {}
         with path.open("rb") as lines:
             for line in lines:
                 *place, html, data = orjson.loads(line)
-                self._places.append(RowPlace.of(*place))
+                self._places.append(RowPlace.of(*place).share_parts(known))
                 self._of_file.append(number)
                 self._begins.append(begin)
                 self._lengths.extend((html, data))
