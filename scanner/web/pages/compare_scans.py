@@ -45,7 +45,7 @@ from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.pages.shell import cluster_path, cluster_shell, query_link, render, today
 from scanner.web.requests.addresses import ScanMoment, moment_of
 from scanner.web.requests.parameters import query_of, text_of
-from scanner.web.requests.refusals import BadRequest
+from scanner.web.requests.refusals import BadRequest, ScanIsLater
 from scanner.web.views.kept import KeptValues, keep_recent
 from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import triage_of
@@ -165,7 +165,7 @@ class ComparePages:
         """The date at which a period before a scan begins. Raises BadRequest for an unknown period, and NotThere."""
         if since not in PERIODS:
             raise BadRequest(f"since: one of {', '.join(PERIODS)}.")
-        scan = self.library.scan(cluster, moment_of(after))
+        scan = self._find_scan(cluster, after)
         day = (scan.finished_at or scan.started_at).astimezone(UTC).date()
         return PERIODS[since].beginning(day).isoformat()
 
@@ -182,14 +182,21 @@ class ComparePages:
         """The scans that a request names. Raises BadRequest and NotThere."""
         if not before and not after:
             return self._find_pair(lambda reader: reader.find_newest_scans_to_compare(cluster))
-        later = self.library.scan(cluster, moment_of(after))
+        later = self._find_scan(cluster, after)
         if not before:
             return self._find_pair(lambda reader: (reader.find_earlier_scan_to_compare(later.id), later.id))
-        earlier = self.library.scan(cluster, moment_of(before))
+        earlier = self._find_scan(cluster, before)
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
         with self.library.use_reader() as reader:
             return _Pair(*reader.order_scans(earlier.id, later.id))
+
+    def _find_scan(self, cluster: StoredCluster, moment: str) -> Scan:
+        """The scan of a moment; before the first scan of the cluster, that one."""
+        try:
+            return self.library.scan(cluster, moment_of(moment))
+        except ScanIsLater as later:
+            return self.library.scan(cluster, ScanMoment(later.scan))
 
     def _find_pair(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
         with self.library.use_reader() as reader:
