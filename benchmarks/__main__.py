@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     bulk,
+    checking,
     compiling,
     expressions,
     formats,
@@ -45,6 +46,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "12": serving.main,
     "13": growth.main,
     "14": pod_security.main,
+    "16": checking.main,
     "quarter": quarter.main,
     "sizes": sizes.main,
     "variables": compiling.growing,

@@ -23,7 +23,7 @@ from benchmarks.report_cluster import write_cluster
 
 _SECONDS: Final = 20.0
 _MEBIBYTES: Final = 200.0
-_DISK: Final = 400.0
+_DISK: Final = 480.0
 _GROWTH: Final = 11.0
 _PAGE: Final = 500_000
 _BROWSER: Final = 1.0

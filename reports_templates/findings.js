@@ -43,9 +43,12 @@
       filter.hidden = false;
       show();
     },
-    rows(number, numbers, lines) {
+    rows(number, numbers, lines, said, messages) {
       const texts = lines.split("\n");
-      chunks[number] = { numbers: Int32Array.from(numbers), texts, search: lines.toLowerCase().split("\n") };
+      chunks[number] = {
+        numbers: Int32Array.from(numbers), texts, search: lines.toLowerCase().split("\n"),
+        said: said.split("\n"), messages: messages.split("\n"),
+      };
       loaded += 1;
       if (loaded === index.chunks) show();
     },
@@ -127,17 +130,28 @@
     const rows = [];
     chunks.forEach((chunk, place) => {
       const { numbers, search, texts } = chunk;
+      const saying = words.length ? rowsThatSay(chunk, words) : [];
       next: for (let row = 0; row < search.length; row += 1) {
         const at = row * NUMBERS;
         for (const test of tests) if (!test(numbers, at)) continue next;
         for (let word = 0; word < words.length; word += 1) {
-          if (!search[row].includes(words[word]) && !inRule[word][numbers[at + POLICY]] && !ofOwner[word][numbers[at + OWNER]]) continue next;
+          if (!search[row].includes(words[word]) && !saying[word][row] && !inRule[word][numbers[at + POLICY]] && !ofOwner[word][numbers[at + OWNER]]) continue next;
         }
         if (workload && !workload(...texts[row].split("\t", 3).slice(1))) continue;
         rows.push(place * index.size + row);
       }
     });
     return rows;
+  }
+
+  // For each word, the rows with a message that has it: a chunk has each message once.
+  function rowsThatSay(chunk, words) {
+    const messages = chunk.messages.map((message) => message.toLowerCase());
+    chunk.numbersOfMessages ??= chunk.said.map((line) => line.split(","));
+    return words.map((word) => {
+      const has = messages.map((message) => message.includes(word));
+      return has.includes(true) ? chunk.numbersOfMessages.map((numbers) => numbers.some((number) => has[number])) : [];
+    });
   }
 
   function ofWorkload(wanted) {
@@ -191,6 +205,10 @@
   }
 
   const number = (row, column) => chunks[Math.floor(row / index.size)].numbers[(row % index.size) * NUMBERS + column];
+  const said = (row) => {
+    const chunk = chunks[Math.floor(row / index.size)];
+    return chunk.said[row % index.size].split(",").map((message) => chunk.messages[message]);
+  };
   const line = (row) => chunks[Math.floor(row / index.size)].texts[row % index.size];
 
   function ordered(rows, by) {
@@ -209,7 +227,7 @@
   function render(wanted, rows) {
     const last = Math.max(1, Math.ceil(rows.length / ROWS)), page = Math.min(wanted.page, last);
     const first = (page - 1) * ROWS, shown = rows.slice(first, first + ROWS);
-    body.replaceChildren(...shown.map(rowOf));
+    body.replaceChildren(...joined(shown));
     tell(rows.length ? `Rows ${count(first + 1)} to ${count(first + shown.length)} of ${count(rows.length)} that match` : "No row matches");
     above.replaceChildren(...pager(wanted, page, last, "Pages, above the list"));
     below.replaceChildren(...pager(wanted, page, last, "Pages, below the list"));
@@ -226,32 +244,52 @@
   const place = (id) => `f/${id.slice(0, 3)}.html#f-${id}`;
   const cell = (name, ...children) => element("td", { role: "cell", class: `k-${name}` }, ...children);
 
+  // As `mark_workloads`: the problems of a workload stand together.
+  function joined(rows) {
+    const made = [];
+    let first = null, workload = "", ids = 0;
+    const close = () => ids > 1 && first.querySelector(".k-what").append(element("span", { class: "of quiet" }, `${count(ids)} problems here`));
+    for (const row of rows) {
+      const [, kind, name, members] = line(row).split("\t", 4), own = `${kind}\t${name}`;
+      const next = rowOf(row), goes = own === workload;
+      if (goes) next.className = "same";
+      else {
+        close();
+        [first, workload, ids] = [next, own, 0];
+      }
+      ids += /^objects (?!1 )/.test(members) ? 0 : 1;
+      made.push(next);
+    }
+    close();
+    return made;
+  }
+
   function rowOf(row) {
-    const [id, kind, name, members, , ...objects] = line(row).split("\t");
+    const [id, kind, name, members, check, ...objects] = line(row).split("\t");
+    const [message, ...others] = said(row);
     const [, title, path] = index.policies[number(row, POLICY)];
     const chip = index.chips[number(row, CHIP)];
     const severity = index.severities[number(row, SEVERITY)], owner = index.owners[number(row, OWNER)];
-    const named = [quiet(`${kind} `), element("bdi", {}, name)];
-    const what = objects.length
-      ? element("details", {}, element("summary", {}, ...named, " ", quiet(members)), element("ul", { class: "objects" }, ...items(objects)))
-      : element("a", { href: place(id) }, ...named);
+    const rule = element("span", { class: "quiet" }, element("a", { class: "k-rule", href: path }, element("bdi", {}, title)));
+    if (check) rule.append(" ", element("bdi", { class: "check" }, check));
+    const folded = objects.length ? [element("details", {}, element("summary", {}, members), element("ul", { class: "objects" }, ...items(objects, others)))] : [];
     return element(
       "tr", { role: "row" },
       cell("action", ...part(`chip-${chip}`)),
       cell("sev", element("span", { class: `sev sev-${severity}` }, severity)),
-      element("th", { scope: "row", role: "rowheader", class: "k-what" }, what),
-      cell("rule", element("a", { href: path }, element("bdi", {}, title))),
+      element("th", { scope: "row", role: "rowheader", class: "k-what" }, quiet(`${kind} `), element("bdi", {}, name)),
+      cell("say", element("a", { href: place(id) }, element("bdi", {}, message)), " ", rule, ...folded),
       cell("owner", owner ? element("bdi", {}, owner) : quiet("unowned")),
       cell("age", ...(chip === "resolved" ? [] : part(`status-${index.statuses[number(row, STATUS)]}`)), ...(number(row, WAIVED) ? part("status-waived") : []), " ", element("time", {}, age(row))),
       cell("id", element("a", { class: "fid", href: place(id) }, id)),
     );
   }
 
-  function items(objects) {
+  function items(objects, messages) {
     const made = [];
-    for (let at = 0; at + 3 < objects.length; at += 4) {
-      const [id, status, name, message] = objects.slice(at, at + 4);
-      made.push(element("li", {}, element("a", { href: place(id) }, element("bdi", {}, name)), " ", ...part(`status-${status}`), " ", quiet(message)));
+    for (let at = 0; at + 2 < objects.length; at += 3) {
+      const [id, status, name] = objects.slice(at, at + 3);
+      made.push(element("li", {}, element("a", { href: place(id) }, element("bdi", {}, name)), " ", ...part(`status-${status}`), " ", quiet(messages[at / 3])));
     }
     return made;
   }

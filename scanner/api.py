@@ -28,9 +28,9 @@ from scanner.errors import InvalidManifest, SchemaUnknown, UsageError
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.policy import Binding, Operation, Policy
 from scanner.model.release import Minor, release_of
-from scanner.model.resource import Kind, Resource, UserInfo, resource_of
+from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.mutate.schema import NO_SCHEMAS, Schemas
-from scanner.mutate.versions import convert, relabel
+from scanner.mutate.versions import list_views
 from scanner.policies.bound_language import BindingContext, Supporting
 from scanner.policies.kyverno.autogen import served_by
 from scanner.policies.kyverno.bind import KyvernoContext
@@ -146,11 +146,7 @@ class Auditor:
 
     def views(self, document: JsonObject, kind: Kind) -> Iterator[Resource]:
         """The object in each of its kinds, as far as Assay converts without a server."""
-        yield resource_of(kind, document)
-        for other in self.context.equivalents.get(kind, ()):
-            converted = relabel(document, other) if self._relabels(kind) else convert(document, other)
-            if converted is not None:
-                yield resource_of(other, converted)
+        yield from list_views(document, kind, self.context.equivalents.get(kind, ()), relabels=self._relabels(kind))
 
     def _relabels(self, kind: Kind) -> bool:
         """Return whether the versions of a custom resource are known to differ in the apiVersion alone."""

@@ -20,6 +20,7 @@ from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import list_deciding_kinds, list_document_kinds
+from scanner.policies.other_sources import list_rights
 from scanner.policies.plan import KindPlan, find_other_versions, plan
 from scanner.policies.webhooks import list_webhook_kinds
 from scanner.posture.workloads import list_usual_controllers
@@ -108,6 +109,54 @@ def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str 
     return RequiredPermissions(_merge(permissions), tuple(gaps))
 
 
+def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermissions:
+    """The permissions that `assay check` needs for manifests of any kind that a bound policy matches.
+
+    The objects of manifests, their namespaces and params are read one by one. Raises ClusterError and UsageError as `prepare` does.
+    """
+    prepared = prepare(cluster, options, _ANY_MOMENT)
+    kinds = cluster.discover().kinds
+    languages, operations = prepared.evaluation.languages, prepared.context.operations
+    bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
+    webhooks = {kind.plural for kind in list_webhook_kinds(kinds)}
+    permissions = [
+        *(
+            replace(need, optional=False) if need.resource in webhooks else need
+            for need in _document_permissions(kinds, options)
+        ),
+        *_identity_permissions(),
+        Permission("", NAMESPACES.plural, "get", why="the namespaces of manifests"),
+        *_read_param_permissions(kinds, bound),
+        *_authorizer_permissions(bound),
+        *_inventory_permissions(languages),
+        *_language_permissions(languages),
+        *_conversion_permissions(find_other_versions(kinds, (each.policy for each in bound), operations)),
+    ]
+    for kind_plan in plan(kinds, bound, operations, prepared.evaluation_context.relabelled):
+        why = "the objects of manifests as they are now"
+        permissions.append(Permission(kind_plan.kind.group, kind_plan.kind.plural, "get", why=why))
+    unread = {
+        f"{kind.api_version}/{kind.kind}"
+        for language in options.languages
+        for kind in list_deciding_kinds(language, kinds)
+    }
+    gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
+    return RequiredPermissions(_merge(permissions), tuple(gaps))
+
+
+def _read_param_permissions(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy]) -> Iterator[Permission]:
+    """The params of policies: those that bindings name are read, those that they select are listed."""
+    table = ParamTable(kinds)
+    for kind, users in table.list_needed(bound).items():
+        for user in users:
+            for reference in (binding.param_ref for binding in user.bindings if binding.param_ref):
+                verb = "get" if reference.name else "list"
+                namespace = reference.namespace if kind.namespaced else ""
+                name = reference.name if verb == "get" else ""
+                why = f"params of policy {user.policy.name}"
+                yield Permission(kind.group, kind.plural, verb, namespace, name, why)
+
+
 def _conversion_permissions(users: Mapping[Kind, tuple[Policy, ...]]) -> Iterator[Permission]:
     """The definitions of custom resources that policies read in another version than that of the request."""
     for kind, policies in users.items():
@@ -119,9 +168,8 @@ def _document_permissions(kinds: tuple[Kind, ...], options: Options) -> Iterator
     if options.cluster_policies:
         for kind in list_document_kinds(options.languages, kinds):
             yield from _list_permissions(kind, ("",), "policies and bindings")
-    for kind in list_webhook_kinds(kinds):
-        why = "to list the webhooks, which a scan does not evaluate"
-        yield Permission(kind.group, kind.plural, "list", why=why, optional=True)
+    for group, plural, namespace, why, optional, without in list_rights(kinds, options.scope.namespaces or ("",)):
+        yield Permission(group, plural, "list", namespace, why=why, optional=optional, without=without)
 
 
 def _identity_permissions() -> Iterator[Permission]:

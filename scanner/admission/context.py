@@ -12,7 +12,7 @@ from scanner.admission.params import ParamSource
 from scanner.cel import Decider
 from scanner.model.json import JsonObject
 from scanner.model.policy import Operation
-from scanner.model.resource import Kind, UserInfo
+from scanner.model.resource import Kind, Resource, UserInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class EvaluationContext:
     its name label only. `equivalents` maps a kind to the same objects' other served kinds; those of `relabelled` differ in the
     apiVersion alone, and are evaluated on the list of the version of the request. `authorizer` answers the permission
     checks of expressions; without an authorizer such expressions are not auditable. `budget_use` records the largest share of
-    a cost limit that evaluations used.
+    a cost limit that evaluations used. An UPDATE replaces the object `old`; without one it changes nothing.
     """
 
     params: ParamSource
@@ -35,6 +35,7 @@ class EvaluationContext:
     operations: tuple[Operation, ...] = AUDITABLE
     authorizer: Decider | None = None
     budget_use: BudgetUse | None = None
+    old: Resource | None = None
 
     def replace_operations(self, operations: tuple[Operation, ...]) -> EvaluationContext:
         """The same context for other operations."""

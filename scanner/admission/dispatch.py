@@ -272,7 +272,7 @@ def select(
 
     Only the facts in `MatchTarget` decide.
     """
-    policy, target = bound.policy, _make_target(resource, original, operation, context)
+    policy, target = bound.policy, make_target(resource, original, operation, context)
     if bound.covered and not bound.covered.include(target):
         return None
     try:
@@ -290,7 +290,8 @@ def select(
     return None if narrowed_out else Selection(target, matched)
 
 
-def _make_target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> MatchTarget:
+def make_target(resource: Resource, original: Kind, operation: Operation, context: EvaluationContext) -> MatchTarget:
+    """The facts of a request that matching reads."""
     namespace = get_request_namespace(resource)
     namespace_object = context.find_namespace(namespace)
     return MatchTarget(
@@ -301,6 +302,7 @@ def _make_target(resource: Resource, original: Kind, operation: Operation, conte
         labels=resource.labels,
         namespace_labels=None if namespace_object is None else text_map(dig(namespace_object, "metadata", "labels")),
         equivalents=context.equivalents.get(original, ()),
+        old_labels=context.old.labels if context.old and operation == "UPDATE" else None,
     )
 
 
@@ -363,6 +365,7 @@ def _make_request(
         decider=context.authorizer,
         budget_use=context.budget_use,
         narrowing=binding.match,
+        old=context.old if target.operation == "UPDATE" else None,
     )
 
 

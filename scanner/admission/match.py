@@ -40,11 +40,12 @@ _POLICY_OBJECTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MatchTarget:
-    """A simulated request on a stored object: the facts that matching reads.
+    """A simulated request on an object: the facts that matching reads.
 
     `kind` is the resource the request names, `equivalents` the same objects' other served kinds in registration
     order. `namespace` is the request's: a Namespace's own name for Namespace objects, empty for other cluster-scoped
-    objects. `namespace_labels` is None when that namespace does not exist.
+    objects. `namespace_labels` is None when that namespace does not exist. `old_labels` are those of the object that an UPDATE
+    replaces; None if it changes nothing.
     """
 
     kind: Kind
@@ -54,6 +55,7 @@ class MatchTarget:
     labels: Mapping[str, str]
     namespace_labels: Mapping[str, str] | None
     equivalents: tuple[Kind, ...] = ()
+    old_labels: Mapping[str, str] | None = None
 
 
 def is_exempt(kind: Kind, *, static: bool = False) -> bool:
@@ -138,9 +140,10 @@ def _selects_namespace(match: MatchResources, target: MatchTarget) -> bool:
 
 
 def _selects_object(match: MatchResources, target: MatchTarget) -> bool:
-    # The simulated UPDATE changes nothing, so the old object has the labels of the new one.
-    selector = match.object_selector
-    return selector.empty or selector.matches(target.labels)
+    selector, old_labels = match.object_selector, target.old_labels
+    if selector.empty or selector.matches(target.labels):
+        return True
+    return old_labels is not None and selector.matches(old_labels)
 
 
 def _is_namespace(kind: Kind) -> bool:

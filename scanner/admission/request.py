@@ -40,11 +40,12 @@ _MOST_NAMESPACES = 1024
 
 
 class Request(NamedTuple):
-    """A simulated admission request on a stored object. `matched` is the kind in which the object is evaluated.
+    """A simulated admission request on an object. `matched` is the kind in which the object is evaluated.
 
     `decider` answers the permission checks of expressions; without a decider such expressions are not auditable. `current` is the
     object after the mutations so far, None before any. `narrowing` is the match of the binding, which narrows that of the policy.
-    `budget_use` records the largest share of a cost limit that the evaluation used.
+    `budget_use` records the largest share of a cost limit that the evaluation used. `old` is the object that an UPDATE replaces; None
+    if it changes nothing.
     """
 
     operation: Operation
@@ -58,11 +59,17 @@ class Request(NamedTuple):
     current: JsonObject | None = None
     budget_use: BudgetUse | None = None
     narrowing: MatchResources | None = None
+    old: Resource | None = None
+
+    @property
+    def old_body(self) -> JsonObject:
+        """The object before an UPDATE."""
+        return self.resource.body if self.old is None else self.old.body
 
     def on(self, resource: Resource) -> Request:
         """The same request on another object."""
         kind = resource.kind
-        return self._replace(original=kind, matched=kind, resource=resource, namespace=resource.namespace)
+        return self._replace(original=kind, matched=kind, resource=resource, namespace=resource.namespace, old=None)
 
 
 def make_activation(policy: Policy, request: Request, param: Resource | None) -> dict[str, object]:
@@ -70,7 +77,7 @@ def make_activation(policy: Policy, request: Request, param: Resource | None) ->
     body = request.resource.body
     activation: dict[str, object] = {
         "object": body if request.current is None else request.current,
-        "oldObject": body if request.operation == "UPDATE" else None,
+        "oldObject": request.old_body if request.operation == "UPDATE" else None,
         "request": make_request_map(request),
         "namespaceObject": None,
     }

@@ -304,24 +304,39 @@ class PageEvaluator:
         forms: FindingForms | None = None,
         inputs: Mapping[str, object] | None = None,
     ) -> Iterator[Finding]:
-        """The findings of an invocation, about the object in the kind in which it was listed."""
-        forms = forms or FindingForms(invocation_result.invocation)
-        for check_result in invocation_result.check_results:
-            match check_result.outcome:
-                case Violated() | WouldChange() | Errored() as outcome:
-                    evaluated = invocation_result.on(check_result.evaluated)
-                    yield forms.get_form(check_result.check).make_finding(
-                        _change_kind(invocation_result.resource, listed),
-                        redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
-                        collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place),
-                        operation=invocation_result.operation,
-                        excepted_by=check_result.excepted_by,
-                        by_name=self.by_name,
-                    )
-                case Passed() | Skipped():
-                    pass
-                case _ as never:
-                    assert_never(never)
+        return make_findings(invocation_result, bound, listed, forms, inputs, by_name=self.by_name)
+
+
+def make_findings(
+    invocation_result: InvocationResult,
+    bound: BoundPolicy,
+    listed: Kind,
+    forms: FindingForms | None = None,
+    inputs: Mapping[str, object] | None = None,
+    *,
+    by_name: bool = False,
+) -> Iterator[Finding]:
+    """The findings of an invocation, redacted, about the object in the kind in which it was listed.
+
+    `inputs` are the values that the expressions read, if the caller has them; `by_name` identifies the object by its name.
+    """
+    forms = forms or FindingForms(invocation_result.invocation)
+    for check_result in invocation_result.check_results:
+        match check_result.outcome:
+            case Violated() | WouldChange() | Errored() as outcome:
+                evaluated = invocation_result.on(check_result.evaluated)
+                yield forms.get_form(check_result.check).make_finding(
+                    _change_kind(invocation_result.resource, listed),
+                    redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
+                    collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place),
+                    operation=invocation_result.operation,
+                    excepted_by=check_result.excepted_by,
+                    by_name=by_name,
+                )
+            case Passed() | Skipped():
+                pass
+            case _ as never:
+                assert_never(never)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,15 +94,19 @@ def _redact_violation(
     if secrets.carries:
         redacted = mask_values(mask_named_secrets(text), _list_hidden_forms(invocation_result))
     else:
-        redacted = mask_values(text, HIDDEN.get(invocation_result.resource, invocation_result.invocation.param))
+        redacted = mask_values(text, _list_hidden(invocation_result))
     return outcome if redacted == text else replace(outcome, message=redacted)
+
+
+def _list_hidden(invocation_result: InvocationResult) -> frozenset[str]:
+    """The secrets of the object, its param and the object that it replaces."""
+    old = invocation_result.request.old if invocation_result.request else None
+    return HIDDEN.get(invocation_result.resource, invocation_result.invocation.param, old)
 
 
 def _list_hidden_forms(invocation_result: InvocationResult) -> frozenset[str]:
     """All recognisable forms of the secrets: unchanged, without surrounding blanks, and as in JSON."""
-    secrets = HIDDEN.get(invocation_result.resource, invocation_result.invocation.param) | list_carried_texts(
-        get_documents(invocation_result)
-    )
+    secrets = _list_hidden(invocation_result) | list_carried_texts(get_documents(invocation_result))
     forms = {form for text in secrets for form in (text, text.strip(), json.dumps(text, ensure_ascii=False)[1:-1])}
     return frozenset(form for form in forms if len(form) >= SHORTEST_SECRET)
 
@@ -186,6 +190,22 @@ def redact_together(together: CombinedChange, acting: Sequence[tuple[BoundPolicy
         patch=_withhold_changes(together.patch) if patches else together.patch,
         refused=WITHHELD_ANY if errors and refused and refused != WITHHELD else refused,
     )
+
+
+def redact_patch(
+    patch: tuple[Change, ...], acting: Sequence[tuple[BoundPolicy, InvocationResult]]
+) -> tuple[Change, ...]:
+    """What several policies would change in an object, without secrets; `acting` has at least one of them for any change."""
+    if not patch:
+        return ()
+    together = redact_together(CombinedChange(patch, order_matters=False), acting)
+    hidden = frozenset().union(*(_list_hidden_forms(invocation_result) for _, invocation_result in acting))
+    return tuple(_redact_operation(change, acting[0][1], hidden) for change in together.patch)
+
+
+def redact_mutations(refusal: str, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> str:
+    """The message with which mutating policies refuse an object, without secrets."""
+    return redact_together(CombinedChange((), order_matters=False, refused=refusal), acting).refused
 
 
 def may_contain_secrets(evaluations: Iterable[tuple[CompiledPolicy, InvocationResult]]) -> bool:
@@ -291,11 +311,7 @@ def _redact_error(
         cause = WITHHELD_ERROR if any(each.of_secret for each in taints) else WITHHELD_ANY
         return replace(outcome, message=_find_error_prefix(outcome.message, check) + cause)
     # The errors of patches quote values of the object that the expression may not have read.
-    hidden = (
-        _list_hidden_forms(invocation_result)
-        if compiled.mutations
-        else HIDDEN.get(invocation_result.resource, invocation_result.invocation.param)
-    )
+    hidden = _list_hidden_forms(invocation_result) if compiled.mutations else _list_hidden(invocation_result)
     return replace(outcome, message=mask_values(outcome.message, hidden))
 
 

@@ -227,21 +227,22 @@ _LATEST_ENV: Final = _LatestEnv()
 
 
 class HiddenValues:
-    """The secret values of the latest object and param."""
+    """The secret values of the latest object, its param, and the object that it replaces."""
 
-    __slots__ = ("_param", "_resource", "_values")
+    __slots__ = ("_old", "_param", "_resource", "_values")
 
     def __init__(self) -> None:
         """Begin with none."""
         self._resource: Resource | None = None
         self._param: Resource | None = None
+        self._old: Resource | None = None
         self._values: frozenset[str] = frozenset()
 
-    def get(self, resource: Resource, param: Resource | None) -> frozenset[str]:
-        """The hidden values of an object and a param (see `list_hidden_values`), kept for the latest call."""
-        if resource is not self._resource or param is not self._param:
-            self._values = list_hidden_values(resource, param)
-            self._resource, self._param = resource, param
+    def get(self, resource: Resource, param: Resource | None, old: Resource | None = None) -> frozenset[str]:
+        """The hidden values of some objects (see `list_hidden_values`), kept for the latest call."""
+        if resource is not self._resource or param is not self._param or old is not self._old:
+            self._values = list_hidden_values(resource, param, old)
+            self._resource, self._param, self._old = resource, param, old
         return self._values
 
 

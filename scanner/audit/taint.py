@@ -157,21 +157,20 @@ class TaintDocuments:
     A document that does not exist is None.
     """
 
-    __slots__ = ("_namespace", "by_name", "fields", "param", "resource", "secrets", "taints")
+    __slots__ = ("_namespace", "by_name", "fields", "old", "param", "resource", "secrets", "taints")
 
-    def __init__(self, resource: Resource, param: Resource | None, namespace: Json) -> None:
-        """Take an object, its param and the namespace of the request."""
-        self.resource, self.param, self._namespace = resource, param, namespace
-        body = resource.body
+    def __init__(self, resource: Resource, param: Resource | None, namespace: Json, old: Resource | None) -> None:
+        """Take an object, its param, the namespace of the request, and the object that the request replaces by another."""
+        self.resource, self.param, self._namespace, self.old = resource, param, namespace, old
         self.by_name: Mapping[str, Json] = {
-            "object": body,
-            "oldObject": body,
+            "object": resource.body,
+            "oldObject": (old or resource).body,
             "params": None if param is None else param.body,
             "namespaceObject": namespace,
         }
         self.fields: Mapping[str, SensitiveFields] = {
             "object": get_fields(resource),
-            "oldObject": get_fields(resource),
+            "oldObject": get_fields(old or resource),
             "params": get_fields(param),
             "namespaceObject": FIELDS,
         }
@@ -180,9 +179,10 @@ class TaintDocuments:
         self.taints: dict[_FlowPlaces, Taint] = {}
         """The results so far: the messages of many policies have the same parts of the object."""
 
-    def are_of(self, resource: Resource, param: Resource | None, namespace: Json) -> bool:
-        """Return whether these are the documents of an object, a param and a namespace."""
-        return self.resource is resource and self.param is param and self._namespace is namespace
+    def are_of(self, resource: Resource, param: Resource | None, namespace: Json, old: Resource | None) -> bool:
+        """Return whether these are the documents of an object, a param, a namespace and an object that is replaced."""
+        same = self.resource is resource and self.param is param and self._namespace is namespace
+        return same and self.old is old
 
 
 class _LatestDocuments:
@@ -191,9 +191,9 @@ class _LatestDocuments:
     def __init__(self) -> None:
         self._documents: TaintDocuments | None = None
 
-    def get(self, resource: Resource, param: Resource | None, namespace: Json) -> TaintDocuments:
-        if self._documents is None or not self._documents.are_of(resource, param, namespace):
-            self._documents = TaintDocuments(resource, param, namespace)
+    def get(self, resource: Resource, param: Resource | None, namespace: Json, old: Resource | None) -> TaintDocuments:
+        if self._documents is None or not self._documents.are_of(resource, param, namespace, old):
+            self._documents = TaintDocuments(resource, param, namespace, old)
         return self._documents
 
 
@@ -203,8 +203,8 @@ _LATEST = _LatestDocuments()
 def get_documents(invocation_result: InvocationResult) -> TaintDocuments:
     """The documents that the expressions of an invocation read; the same instance until one of them is another."""
     request = invocation_result.request
-    namespace = None if request is None else request.namespace_object
-    return _LATEST.get(invocation_result.resource, invocation_result.invocation.param, namespace)
+    namespace, old = (None, None) if request is None else (request.namespace_object, request.old)
+    return _LATEST.get(invocation_result.resource, invocation_result.invocation.param, namespace, old)
 
 
 def find_taint(compiled: CompiledPolicy, expression: Expression | None, documents: TaintDocuments) -> Taint:

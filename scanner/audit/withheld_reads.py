@@ -3,7 +3,7 @@
 Derived from the flow of data before the evaluation, as `taint` derives which results may have a secret. A path that leads into a part that
 is withheld, or to a value that has such a part, may read it. Policies whose checks depend on each other are skipped as a whole.
 
-Rules: `docs/adr/0090-a-snapshot-replays.md`.
+Rules: `docs/adr/0087-a-snapshot-replays.md`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from scanner.cli.commands import (
+    check,
     config,
     controls,
     db,
@@ -86,6 +87,9 @@ application = typer.Typer(
 application.command(
     "scan", cls=GroupedCommand, epilog=scan.EPILOG, short_help="Scan a cluster or files, and report the results."
 )(scan.command)
+application.command(
+    "check", cls=GroupedCommand, epilog=check.EPILOG, short_help="Decide whether a cluster would admit manifests."
+)(check.command)
 application.command("report", short_help="Print the report of a stored scan.")(report.command)
 application.command("scans", short_help="List the stored scans.")(scans.command)
 application.command(

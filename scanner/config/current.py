@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken
     from scanner.model.scans.method import UsedConfiguration
     from scanner.model.schedule import Schedule
-    from scanner.posture.controls import Framework
+    from scanner.posture.control_checks import Framework
     from scanner.posture.routes import Route
     from scanner.posture.settings import Settings
     from scanner.report.runs.document import RunExpectation, RunExpectations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from operator import itemgetter
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -114,6 +115,36 @@ class CountedObject(NamedTuple):
     object: RecordedObject
     evaluated: int
     not_evaluated: int
+
+
+CheckKey: TypeAlias = tuple[str, str, str, str, str, Check]
+"""A check of an invocation: language, policy, binding, namespace and name of the param, and the check."""
+
+
+class MatchedCheck(NamedTuple):
+    """A check of an invocation that matched an object. `reason` is the `SkipReason` of one that was not evaluated, else empty."""
+
+    language: str
+    policy: str
+    binding: str
+    param_namespace: str
+    param_name: str
+    check: Check
+    reason: str
+
+    @property
+    def key(self) -> CheckKey:
+        """The check of the invocation."""
+        return self.language, self.policy, self.binding, self.param_namespace, self.param_name, self.check
+
+
+class ExaminedObject(NamedTuple):
+    """An object of a scan with every check that matched it. `since` is the end of the first scan with it, None if that was pruned."""
+
+    object: RecordedObject
+    kept: KeptOfObject
+    since: datetime | None
+    checks: tuple[MatchedCheck, ...]
 
 
 class PlaceOfPage(NamedTuple):

@@ -81,6 +81,14 @@ class Resource(NamedTuple):
         return text_map(dig(self.body, "metadata", "labels"))
 
 
+class ObjectKey(NamedTuple):
+    """The kind, the namespace (empty for cluster-scoped objects) and the name of an object."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+
 def resource_of(kind: Kind, body: JsonObject) -> Resource:
     """The noun for a decoded object; missing metadata reads as empty strings."""
     metadata = as_object(body.get("metadata"))

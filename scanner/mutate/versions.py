@@ -8,11 +8,11 @@ definition has a webhook.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
-from scanner.model.resource import Kind
+from scanner.model.resource import Kind, Resource, resource_of
 from scanner.mutate.autoscalers import convert_to_v1, convert_to_v2
 from scanner.mutate.gotypes import is_known
 
@@ -33,6 +33,18 @@ def convert(body: JsonObject, kind: Kind) -> JsonObject | None:
         return relabel(body, kind)
     conversion = _CONVERSIONS.get(name, {}).get((version, kind.api_version))
     return conversion(body) if conversion else None
+
+
+def list_views(body: JsonObject, kind: Kind, others: Iterable[Kind], *, relabels: bool) -> Iterator[Resource]:
+    """An object in its kind, and in each other kind to which it is converted without a server.
+
+    `relabels` tells that the versions of a custom resource differ in the apiVersion alone.
+    """
+    yield resource_of(kind, body)
+    for other in others:
+        converted = relabel(body, other) if relabels else convert(body, other)
+        if converted is not None:
+            yield resource_of(other, converted)
 
 
 def is_builtin(kind: Kind) -> bool:

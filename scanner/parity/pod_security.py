@@ -67,13 +67,18 @@ def find_refusal(response: Response) -> str:
     return match[0] if match else ""
 
 
+def is_warning(warning: str) -> bool:
+    """Return whether a warning is one of Pod Security."""
+    return warning.startswith(_WARNS)
+
+
 def compare_pod_security(expected: ExpectedPodSecurity, response: Response) -> VerdictComparison:
     """Compare an expected answer with the response to a creation."""
     comparison = VerdictComparison()
     unseen = {AUDIT: expected.audited, _OF_PODS: expected.of_pods, OTHER_DENIAL: expected.denied}
     comparison.unseen.update({reason: number for reason, number in unseen.items() if number})
     refusal = find_refusal(response)
-    warning = next((each for each in response.warnings if each.startswith(_WARNS)), "")
+    warning = next(filter(is_warning, response.warnings), "")
     pairs = (expected.refusal, refusal), (expected.warning, warning)
     different = [(assay, server) for assay, server in pairs if server not in (assay, assay[:CUT])]
     if not different:

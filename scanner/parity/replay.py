@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object
 from scanner.admission.match import could_match
+from scanner.admission.server_fields import reads_any
 from scanner.audit import redact
 from scanner.errors import ListFailed, SchemaUnknown
 from scanner.model.json import JsonObject
@@ -24,7 +25,7 @@ from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.scans.scan import ClusterIdentity
 from scanner.parity.answers import GONE, Response, UnrelatedResponse, read_unrelated
 from scanner.parity.compare import SILENCE, VerdictComparison, VerdictDifference, compare_verdicts
-from scanner.parity.copies import list_changed_paths, make_copy, reads_any
+from scanner.parity.copies import list_changed_paths, make_copy
 from scanner.parity.mutations import ExpectedUpdate, compare_update, expect_update
 from scanner.parity.pod_security import compare_pod_security, expect_pod_security, find_refusal
 from scanner.parity.verdicts import Verdict, list_verdicts

@@ -14,9 +14,9 @@ from typing import Final
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.dispatch import InvocationResult
+from scanner.admission.server_fields import list_fields_set_on_create, reads_any
 from scanner.audit import redact
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
-from scanner.parity.copies import list_fields_set_on_create, reads_any
 
 AUDIT: Final = "only the audit log has the verdict of a binding without Deny and Warn"
 ANNOTATION: Final = "only the audit log has the value of an audit annotation"

@@ -50,7 +50,7 @@ def read_policy(document: JsonObject, *, language: str, source: str = "cluster")
     return Policy(
         language=language,
         name=as_text(dig(document, "metadata", "name")),
-        match=_read_match(dig(spec, "matchConstraints")),
+        match=read_match(dig(spec, "matchConstraints")),
         param_kind=_read_param_kind(dig(spec, "paramKind")),
         match_conditions=_read_named_expressions(dig(spec, "matchConditions")),
         variables=_read_named_expressions(dig(spec, "variables")),
@@ -74,7 +74,7 @@ def read_binding(document: JsonObject, *, language: str, source: str = "cluster"
         name=as_text(dig(document, "metadata", "name")),
         policy_name=as_text(dig(spec, "policyName")),
         param_ref=_read_param_ref(dig(spec, "paramRef"), missing="Deny" if alpha else ""),
-        match=_read_match(dig(spec, "matchResources")),
+        match=read_match(dig(spec, "matchResources")),
         actions=cast("tuple[Action, ...]", texts(dig(spec, "validationActions"))),
         manifest=document,
         digest=digest(document),
@@ -89,7 +89,8 @@ def digest(document: JsonObject) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _read_match(value: Json) -> MatchResources | None:
+def read_match(value: Json) -> MatchResources | None:
+    """The match constraints of a value; a missing or malformed field is read as absent, and None without constraints."""
     if not isinstance(value, dict):
         return None
     return MatchResources(

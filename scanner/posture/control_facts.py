@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Final, TypeAlias
 
@@ -25,7 +25,8 @@ from scanner.model.scans.scan import (
     TallyKey,
 )
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.controls import PolicyFacts, ScanFacts
+from scanner.posture.control_checks import ServingChecks
+from scanner.posture.controls import CheckFacts, Place, PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
 from scanner.posture.score import find_assumed_bindings
 
@@ -33,13 +34,14 @@ Forms: TypeAlias = Callable[[Policy], Iterable[MatchResources]]
 """The match constraints of each form in which a policy is evaluated."""
 
 Tallies: TypeAlias = Mapping[TallyKey, int]
-_Accepted: TypeAlias = Mapping[PolicyKey, Mapping[OutcomeName, int]]
+_Accepted: TypeAlias = Mapping[PolicyKey, "_Counts"]
 
 _NAMESPACES: Final = "v1/Namespace"
 """The place of a gap about the labels of namespaces, which select the objects of every policy."""
 _POLICY: Final = "policy "
 _EVIDENCE: Final = (CheckKind.VALIDATION, CheckKind.MUTATION)
 _CHANGEABLE: Final = (OutcomeName.PASSED, OutcomeName.SKIPPED)
+_DECIDED: Final = (OutcomeName.PASSED, OutcomeName.VIOLATED)
 _UNLISTED: Final = {
     CoverageState.PARTIAL: "was listed only partly",
     CoverageState.INCONSISTENT: "was listed at different moments",
@@ -100,7 +102,7 @@ def _concerns(gap: Gap, policy: PolicyKey, matches: Sequence[MatchResources], ot
 
 def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
     """The facts of a scan about its policies. `waived` are those of its tallies whose findings are waived."""
-    counts, accepted = _count_in_force(record), _sum_by_outcome(waived)
+    counts, accepted = _count_in_force(record), _count(waived)
     return ScanFacts(
         policies={
             used.policy.key: _facts(used, record, needs[used.policy.key], counts, accepted) for used in record.policies
@@ -110,52 +112,76 @@ def facts_of(record: ScanRecord, needs: Needs, waived: Tallies) -> ScanFacts:
     )
 
 
-def collect_evaluated_objects(record: StoredScan) -> Mapping[PolicyKey, int] | None:
-    """The objects of which a validation or mutation of each policy was evaluated: bit n of a number is the object with id n.
+EvaluatedByCheck: TypeAlias = Mapping[tuple[PolicyKey, str], int]
+"""By policy and trimmed expression, the objects that a validation or mutation evaluated: bit n of a number is the object with id n."""
 
-    None if an older version recorded the scan.
-    """
-    assumed, objects = find_assumed_bindings(record), defaultdict[PolicyKey, int](int)
+
+def collect_evaluated_objects(record: StoredScan) -> EvaluatedByCheck | None:
+    """The objects that each validation or mutation evaluated. None if an older version recorded the scan."""
+    assumed, objects = find_assumed_bindings(record), defaultdict[tuple[PolicyKey, str], int](int)
     known = not record.tallies
     for each in record.evaluated_objects():
         known = True
         if each.check.kind in _EVIDENCE and (each.language, each.policy, each.binding) not in assumed:
-            objects[each.language, each.policy] |= each.evaluated.bits()
+            objects[(each.language, each.policy), each.check.expression.strip()] |= each.evaluated.bits()
     return objects if known else None
+
+
+def find_objects(objects: EvaluatedByCheck, checks: ServingChecks) -> int:
+    """The objects that the checks of a control evaluated, as the bits of a number."""
+    together = 0
+    for (policy, expression), bits in objects.items():
+        if checks.has(policy, expression) or checks.has_stricter(policy, expression):
+            together |= bits
+    return together
 
 
 @dataclass(slots=True)
 class _Counts:
-    """The checks of a policy under bindings in force."""
+    """The checks of a policy under bindings in force, and the same by expression."""
 
-    outcomes: Counter[OutcomeName]
+    outcomes: Counter[OutcomeName] = field(default_factory=Counter)
     passed: int = 0
     requester: int = 0
+    evaluated: Counter[tuple[Place, str, str, str]] = field(default_factory=Counter)
+    unproved: Counter[Place] = field(default_factory=Counter)
+    checks: defaultdict[str, _Counts] = field(default_factory=lambda: defaultdict(_Counts))
+
+    def add(self, tally: TallyKey, number: int) -> None:
+        """Count checks with one outcome."""
+        self.outcomes[tally.outcome] += number
+        if tally.requester and tally.outcome in _CHANGEABLE:
+            self.requester += number
+        elif tally.outcome is OutcomeName.PASSED and tally.check.kind in _EVIDENCE:
+            self.passed += number
+        place = tally.api_version, tally.kind, tally.namespace
+        if tally.outcome in _DECIDED:
+            self.evaluated[place, tally.binding, tally.param_namespace, tally.param_name] += number
+        if tally.outcome not in _CHANGEABLE:
+            self.unproved[place] += number
+
+    def facts(self, accepted: _Counts) -> CheckFacts:
+        """The facts about the checks with one expression."""
+        most: dict[Place, int] = {}
+        for (place, *_), number in self.evaluated.items():
+            most[place] = max(most.get(place, 0), number)
+        return CheckFacts(
+            dict(self.outcomes), self.passed, self.requester, dict(accepted.outcomes), most, dict(self.unproved)
+        )
 
 
 def _count_in_force(record: ScanRecord) -> Mapping[PolicyKey, _Counts]:
     assumed = find_assumed_bindings(record)
-    counts: defaultdict[PolicyKey, _Counts] = defaultdict(lambda: _Counts(Counter()))
-    for tally, number in record.tallies.items():
-        if tally.binding_key not in assumed:
-            _add(counts[tally.policy_key], tally, number)
-    return counts
+    return _count({tally: number for tally, number in record.tallies.items() if tally.binding_key not in assumed})
 
 
-def _sum_by_outcome(tallies: Tallies) -> _Accepted:
-    """The numbers of checks of each policy by outcome."""
-    numbers: defaultdict[PolicyKey, Counter[OutcomeName]] = defaultdict(Counter)
+def _count(tallies: Tallies) -> Mapping[PolicyKey, _Counts]:
+    counts: defaultdict[PolicyKey, _Counts] = defaultdict(_Counts)
     for tally, number in tallies.items():
-        numbers[tally.policy_key][tally.outcome] += number
-    return numbers
-
-
-def _add(counts: _Counts, tally: TallyKey, number: int) -> None:
-    counts.outcomes[tally.outcome] += number
-    if tally.requester and tally.outcome in _CHANGEABLE:
-        counts.requester += number
-    elif tally.outcome is OutcomeName.PASSED and tally.check.kind in _EVIDENCE:
-        counts.passed += number
+        of_policy = counts[tally.policy_key]
+        of_policy.add(tally, number)
+        of_policy.checks[tally.check.expression.strip()].add(tally, number)
+    return counts
 
 
 def _facts(
@@ -166,14 +192,16 @@ def _facts(
     accepted: _Accepted,
 ) -> PolicyFacts:
     key = used.policy.key
-    counts = in_force.get(key, _Counts(Counter()))
+    counts, waived = in_force.get(key, _Counts()), accepted.get(key, _Counts())
+    checks = counts.checks.items()
     return PolicyFacts(
         bound=any(not binding.assumed for binding in used.bindings),
         outcomes=dict(counts.outcomes),
         passed=counts.passed,
         requester=counts.requester,
-        accepted=accepted.get(key, {}),
+        accepted=dict(waived.outcomes),
         obstacles=(*_list_unlisted(needs), *_list_unevaluated(used, record)),
+        checks={name: facts.facts(waived.checks.get(name, _Counts())) for name, facts in checks},
     )
 
 

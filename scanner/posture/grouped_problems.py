@@ -5,15 +5,23 @@ A problem is in each group that has one of its findings, so it can be in several
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from scanner.model.outcome import Errored, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, SeverityRanks
+from scanner.model.scans.problem_numbers import (
+    NO_PROBLEMS,
+    GroupedProblems,
+    OpenProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    SeverityRanks,
+)
 from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.posture.control_checks import ServingChecks
 from scanner.posture.problem_rows import problems, select_open
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
@@ -51,16 +59,36 @@ def problems_by_policy(groups: Iterable[ProblemGroup]) -> Mapping[PolicyKey, Ope
     return dict(sums)
 
 
-def problems_by_control(
-    by_policy: Mapping[PolicyKey, OpenProblems], controls: Mapping[str, Iterable[PolicyKey]]
-) -> GroupedProblems:
-    """The open problems of the policies of each control of a framework. A policy can serve several controls, or none."""
-    serving = Counter(policy for policies in controls.values() for policy in set(policies))
+def problems_by_check(scan: StoredScan, triage: Triage) -> ProblemsByCheck:
+    """The open problems by policy and expression of their check."""
+    if follows_baseline(scan):
+        return count_by_check(problems_since(scan), triage.waives)
+    return scan.problems_by_check(triage.waived.rows)
+
+
+def count_by_check(
+    findings: Iterable[ProblemFinding], is_waived: Callable[[StoredFinding], bool]
+) -> dict[tuple[PolicyKey, str], OpenProblems]:
+    """The open problems with some findings, of which those of a problem follow each other, by policy and expression of their check."""
+    sums: defaultdict[tuple[PolicyKey, str], OpenProblems] = defaultdict(OpenProblems)
+    for counted in select_open(findings, is_waived):
+        # Like the database: a problem can have findings of two versions of its check.
+        key = counted[0].stored.finding.severity_key
+        sums[key] = sums[key].add(_count_one(counted))
+    return dict(sums)
+
+
+def problems_by_control(by_check: ProblemsByCheck, controls: Mapping[str, ServingChecks]) -> GroupedProblems:
+    """The open problems of the checks of each control of a framework. A check can belong to several controls, or to none."""
+    serving = {key: [name for name, checks in controls.items() if checks.has(*key)] for key in by_check}
+    groups = dict.fromkeys(controls, NO_PROBLEMS)
+    for key, names in serving.items():
+        groups |= {name: groups[name].add(by_check[key]) for name in names}
     return GroupedProblems(
-        groups={name: _sum(by_policy.get(each, NO_PROBLEMS) for each in set(keys)) for name, keys in controls.items()},
-        several=_sum(numbers for policy, numbers in by_policy.items() if serving[policy] > 1),
-        repeated=_sum(numbers for policy, numbers in by_policy.items() for _ in range(1, serving[policy])),
-        outside=_sum(numbers for policy, numbers in by_policy.items() if not serving[policy]),
+        groups=groups,
+        several=_sum(numbers for key, numbers in by_check.items() if len(serving[key]) > 1),
+        repeated=_sum(numbers for key, numbers in by_check.items() for _ in serving[key][1:]),
+        outside=_sum(numbers for key, numbers in by_check.items() if not serving[key]),
     )
 
 
@@ -85,10 +113,14 @@ def _places(
 ) -> Iterator[tuple[str, int, OpenProblems]]:
     """The groups of each problem."""
     for counted in every:
-        problem = next(problems(counted))
         names = {name_of(each.stored) for each in counted}
-        numbers = OpenProblems(1, int(problem.denies), int(problem.status == "new"), int(problem.refuses_pods))
+        numbers = _count_one(counted)
         yield from ((name, len(names), numbers) for name in names)
+
+
+def _count_one(counted: list[ProblemFinding]) -> OpenProblems:
+    problem = next(problems(counted))
+    return OpenProblems(1, int(problem.denies), int(problem.status == "new"), int(problem.refuses_pods))
 
 
 def _sum(several: Iterable[OpenProblems]) -> OpenProblems:

@@ -27,7 +27,7 @@ class Problem:
     `first_seen` never moves; `opened_at` is the beginning of the latest episode, which goes on while one finding is open. `action`
     is the strictest one, empty for a policy whose bindings have none. `cause` is None if the scan changed nothing about the problem.
     `moved_to` are the ids of the problems in which its findings go on, if it ended because they moved.
-    `kept` are the kept labels of the object of its first finding. `waiver` is None unless all its open findings are waived: it is the
+    `example` is its first finding, the first open one if there is any, and `kept` are the kept labels of the object. `waiver` is None unless all its open findings are waived: it is the
     waiver that ends first.
     """
 
@@ -47,6 +47,7 @@ class Problem:
     findings: int
     unchecked: int
     cause: Cause | None
+    example: Finding
     kept: KeptOfObject | None = None
     waiver: AppliedWaiver | None = None
     moved_to: tuple[str, ...] = ()
@@ -173,6 +174,7 @@ def problem_of(key: str, group: Sequence[ProblemFinding], waiver_of: WaiverOf) -
         findings=len(still_open),
         unchecked=sum(not each.checked for each in group),
         cause=_cause(status, findings),
+        example=(still_open or findings)[0].finding,
         kept=(still_open or findings)[0].kept,
         moved_to=tuple(sorted({stored.moved_to for stored in ended if stored.moved_to})),
         waiver=_waiver([stored for stored in still_open if not stored.finding.excepted_by], waiver_of),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scanner.posture.controls import Framework
+from scanner.posture.control_checks import Framework
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.severity import DescriptionOverride
 from scanner.posture.waivers.waivers import EXPIRING_DAYS, WaiverRules, WaiverSet

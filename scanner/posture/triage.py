@@ -10,7 +10,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import SeverityRanks
 from scanner.model.scans.scan import Health, HealthKind, ScanRecord, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.controls import controls_by_policy
+from scanner.posture.control_checks import ControlsOfChecks
 from scanner.posture.owners import Owners
 from scanner.posture.problem_rows import Problem
 from scanner.posture.settings import Settings
@@ -49,7 +49,8 @@ class Triage:
         """Describe the policies of a scan. Without a day, the report is of the day on which the scan ended."""
         self.settings = settings
         self.day = day or day_of(record)
-        self._controls = controls_by_policy(settings.frameworks, [used.policy for used in record.policies])
+        policies = [used.policy for used in record.policies]
+        self._controls = ControlsOfChecks(settings.frameworks, policies, record.check_ids)
         self.waiving = Waiving(settings.waivers, record, self.day, settings.waiver_rules)
         self._severities: dict[tuple[PolicyKey, str], Severity] = {}
         self._recorded = {used.policy.key: describe(used.policy, settings.descriptions) for used in record.policies}
@@ -101,9 +102,13 @@ class Triage:
         """What is below a severity; nothing without one."""
         return BelowSeverity(self._recorded, minimum)
 
-    def controls(self, policy: PolicyKey) -> tuple[str, ...]:
-        """The controls that a policy serves, as `framework/id`; none for a policy that the scan did not record."""
-        return self._controls.get(policy, ())
+    def controls(self, policy: PolicyKey, expression: str) -> tuple[str, ...]:
+        """The controls to which a check belongs, as `framework/id`; none for a policy that the scan did not record."""
+        return self._controls.of_check(policy, expression)
+
+    def controls_of_policy(self, policy: PolicyKey) -> tuple[str, ...]:
+        """The controls that a check of a policy serves, as `framework/id`."""
+        return self._controls.of_policy(policy)
 
     def owner(self, stored: StoredFinding | Problem) -> str:
         """The owner of the object of a finding or of a problem's first finding, or `owners.UNOWNED`."""

@@ -51,6 +51,10 @@ FORMATS: dict[str, Format] = {
     "csv-population": Format(
         "scanner.report.formats.csv", "text", "population.csv", "text/csv", function="render_population"
     ),
+    "csv-rules": Format("scanner.report.formats.rules", "text", "rules.csv", "text/csv", function="render_csv"),
+    "json-rules": Format(
+        "scanner.report.formats.rules", "binary", "rules.json", "application/json", function="render_json"
+    ),
     "markdown": Format("scanner.report.formats.markdown", "text", "md", "text/markdown"),
     "junit": Format("scanner.report.formats.junit", "text", "junit.xml", "application/xml"),
     "openmetrics": Format("scanner.report.formats.openmetrics", "text", "openmetrics.txt", "text/plain"),

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
+from scanner.admission.params import ParamSource
 from scanner.audit.page import PageEvaluator
 from scanner.audit.withheld_reads import Withheld, may_read, select_paths, withholds_user
 from scanner.cel import Decider
@@ -33,9 +34,9 @@ from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.language import derive_from_namespaces, list_deciding_kinds, list_document_kinds
+from scanner.policies.other_sources import list_other_sources
 from scanner.policies.plan import KindPlan, find_equivalents, find_other_versions, find_uncovered, plan, plan_lists
 from scanner.policies.served_versions import ServedVersions
-from scanner.policies.webhooks import describe_unlisted, describe_webhooks, list_webhook_kinds
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.lists import RepeatedLists, ScanLists, decode_objects, names_kind
@@ -55,11 +56,11 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     identity = cluster.identity()
     discovery = cluster.discover()
     listing = ScanLists(cluster, options.scope, ahead=ahead, withheld=discovery.withholds)
-    documents = tuple(_list_policy_documents(listing, discovery, options))
+    documents = tuple(list_policy_documents(listing, discovery, options))
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
     namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
     defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
-    served = _find_served_versions(identity, discovery)
+    served = find_served_versions(identity, discovery)
     policy_set = read_policy_set(
         (*documents, *namespaces.gaps_of_policies),
         options,
@@ -176,7 +177,8 @@ def _reject_unknown(scope: Scope, discovery: Discovery, evaluation: EvaluationPl
             raise UsageError(f"--namespace {name}: the cluster has no such namespace: see `kubectl get namespaces`")
 
 
-def _list_policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
+def list_policy_documents(listing: ScanLists, discovery: Discovery, options: Options) -> Iterator[Manifest | Gap]:
+    """The policies and bindings of the options and of the cluster, and a gap for each list that failed."""
     yield from options.manifests
     if options.cluster_policies:
         for kind in list_document_kinds(options.languages, discovery.kinds):
@@ -200,7 +202,7 @@ def _find_withheld_rules(resource: Resource) -> Iterator[Gap]:
         )
 
 
-def _find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
+def find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
     """The versions that the cluster serves; files serve those of their release, and not every version in the table of kinds."""
     if identity.source == FILES:
         return ServedVersions(identity.release.rules)
@@ -240,7 +242,7 @@ def _make_plan(
     params = ParamTable((*kinds, *defined))
     readers: set[PolicyKey] = set()
     unevaluable = (
-        *_find_unknown_param_kinds(bound, params, discovery),
+        *find_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
         *load_inventory(listing, languages, readers),
         *(
@@ -264,7 +266,7 @@ def _make_plan(
         relabelled=relabelled,
         user=context.user,
         operations=context.operations,
-        authorizer=_find_authorizer(listing, evaluable, context),
+        authorizer=find_authorizer(listing, evaluable, context),
     )
     plans = plan(kinds, evaluable, context.operations, relabelled)
     page_evaluator = PageEvaluator(
@@ -284,7 +286,10 @@ def _make_plan(
         bound=evaluable,
         health=(*policy_set.health, *_find_health(languages, evaluable, kinds, evaluation_context)),
         gaps=(*namespaces.gaps, *unevaluable, *(gap for _, gap in doubts)),
-        outside=(*list_webhooks(listing, kinds), *dict.fromkeys(item for each in languages for item in each.outside)),
+        outside=(
+            *list_other_sources(listing, kinds, listing.namespaces),
+            *dict.fromkeys(item for each in languages for item in each.outside),
+        ),
         rules=list_rule_objects(languages, evaluable, params, namespaces.by_name.values()),
         uncovered=find_uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
@@ -377,13 +382,13 @@ def _find_health(
         yield from language.health(policies, kinds)
 
 
-def _find_authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
+def find_authorizer(listing: ScanLists, bound: Iterable[BoundPolicy], context: ScanContext) -> Decider | None:
     """The authorizer, if a policy reads it and the requester is known; else None."""
     asks = any(Auditability.AUTHORIZER in bound_policy.reading.classes for bound_policy in bound)
     return listing.authorizer() if asks and context.user.username else None
 
 
-def _find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, discovery: Discovery) -> Iterator[Gap]:
+def find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamSource, discovery: Discovery) -> Iterator[Gap]:
     """Policies whose paramKind may be served by an API group that did not answer."""
     unanswered = {gap.where for gap in discovery.gaps if gap.kind is GapKind.DISCOVERY}
     for bound_policy in bound:
@@ -395,18 +400,6 @@ def _find_unknown_param_kinds(bound: Iterable[BoundPolicy], params: ParamTable, 
 
 
 # The lists before the evaluation: namespaces, params, and the objects that expressions read from the cluster.
-
-
-def list_webhooks(listing: ScanLists, kinds: Iterable[Kind]) -> Iterator[OutOfScope]:
-    """The webhooks of the cluster, which also decide about requests but are not evaluated.
-
-    A missing permission to list them is an item, and no gap.
-    """
-    for kind in list_webhook_kinds(kinds):
-        try:
-            yield from [describe_webhooks(configuration) for configuration in listing.list_all(kind)]
-        except (ListFailed, ValueError) as error:
-            yield describe_unlisted(kind, str(error))
 
 
 def load_params(
@@ -437,7 +430,9 @@ def load_params(
         params.put(param)
 
 
-def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage], withheld: set[PolicyKey]) -> Iterator[Gap]:
+def load_inventory(
+    listing: ScanLists, languages: Iterable[BoundLanguage], withheld: set[PolicyKey] | None = None
+) -> Iterator[Gap]:
     """List the objects that expressions read, once for all languages.
 
     Adds to `withheld` the policies that read objects of which a snapshot withholds parts. Yields a gap for each policy whose objects could not be listed.
@@ -455,7 +450,8 @@ def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage], withh
         readers.setdefault((kind, place), {})[language] = None
     hidden: set[tuple[Kind, str]] = set()
     failed = {where: _list_for_readers(listing, of_list, hidden, *where) for where, of_list in readers.items()}
-    withheld.update(bound_policy.policy.key for _, bound_policy, kind, place in reads if (kind, place) in hidden)
+    if withheld is not None:
+        withheld.update(bound_policy.policy.key for _, bound_policy, kind, place in reads if (kind, place) in hidden)
     for _, bound_policy, kind, place in reads:
         if why := failed[kind, place]:
             yield make_policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, Engine
 
-from scanner.errors import AssayError
+from scanner.errors import AssayError, UsageError
 from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
-from scanner.model.population import ObjectPage, PlaceOfPage
+from scanner.model.population import ExaminedObject, ObjectPage, PlaceOfPage
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.notification import Notification
 from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts
 from scanner.model.scans.run import RunDetails
-from scanner.model.scans.scan import ObjectCount, Scan
+from scanner.model.scans.scan import ObjectCount, Scan, StoredFinding
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
@@ -32,7 +32,7 @@ from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import Clock, clock_of
 from scanner.store.database.engine import close_connections, make_reading_engine, reading_snapshot
 from scanner.store.database.store_errors import as_store_error
-from scanner.store.read import lookup, problem_counts, recorded_objects, search_hits, stored_scan, trends
+from scanner.store.read import lookup, object_checks, problem_counts, recorded_objects, search_hits, stored_scan, trends
 from scanner.store.read.search import search
 from scanner.store.read.search_query import WordMatches, search_words
 from scanner.store.read.stored_scan import SqlScan
@@ -280,13 +280,50 @@ class SqlReader:
     ) -> ObjectPage:
         """The objects of a finished scan, by its full id, that follow a place: of one kind, or of all. Raises UsageError."""
         with self._reading_snapshot() as connection:
-            stored = stored_scan.read_scan_row(
-                connection, clean(scan_id), find_abandoned_scans(connection, self._clock())
-            )
-            if stored.revision is None:
+            of = self._population(connection, scan_id)
+            if of is None:
                 return ObjectPage((), 0, None)
-            of = recorded_objects.PopulationOfScan(stored.cluster, stored.number, stored.revision)
             return recorded_objects.read_population_page(connection, of, kind=kind, after=after, limit=limit)
+
+    def find_first_scan(self, cluster: int) -> Scan | None:
+        """The first scan in history of a cluster, by its id; None if there is none."""
+        with self._reading() as connection:
+            return lookup.find_first_scan(connection, cluster)
+
+    def read_known_findings(self, cluster: int, prefix: str) -> tuple[StoredFinding, ...]:
+        """The last state of the findings of a cluster, by its id, whose ids begin with some hex digits, at most so many as a page shows."""
+        with self._reading() as connection:
+            return lookup.read_known_findings(connection, cluster, prefix)
+
+    def read_objects_named(self, scan_id: str, *, kind: str, namespace: str, name: str) -> tuple[ExaminedObject, ...]:
+        """An object of a finished scan, by its full id, and those of the workload with that name, with every check that matched them."""
+        with self._reading_snapshot() as connection:
+            of = self._population(connection, scan_id)
+            if of is None:
+                return ()
+            return object_checks.read_objects_named(
+                connection, of, kind=clean(kind), namespace=clean(namespace), name=clean(name), most=object_checks.MOST
+            )
+
+    def read_objects_that_passed(
+        self, scan_id: str, policy: PolicyKey, *, after: int, most: int
+    ) -> tuple[int, tuple[ExaminedObject, ...]]:
+        """The number of objects of a finished scan that passed every check of a policy, and those that follow an id."""
+        language, name = policy
+        with self._reading_snapshot() as connection:
+            of = self._population(connection, scan_id)
+            if of is None:
+                return 0, ()
+            return object_checks.read_objects_that_passed(
+                connection, of, language=language, policy=name, after=after, most=most
+            )
+
+    def _population(self, connection: Connection, scan_id: str) -> recorded_objects.PopulationOfScan | None:
+        """The numbers by which the population of a scan is found; None for one without a place in history."""
+        stored = stored_scan.read_scan_row(connection, clean(scan_id), find_abandoned_scans(connection, self._clock()))
+        if stored.revision is None:
+            return None
+        return recorded_objects.PopulationOfScan(stored.cluster, stored.number, stored.revision)
 
     def find_waivers_at(self, scan_id: str, moment: datetime) -> WaiverSet | None:
         """The newest waivers that a scan of the same cluster stored, if it had ended at a moment; None if none did."""
@@ -342,6 +379,20 @@ class SqlReader:
 
         with self._reading() as connection:
             return scan_diff.find_earlier_scan_to_compare(connection, scan_id, self._clock())
+
+    def compare_since(self, scan_id: str, days: int) -> ScanDiff | None:
+        """The difference of a scan, by its full id, and the newest comparable one that ended so many days before it, or earlier.
+
+        With 0 days, of all scans before it. None if there is no such scan, or the scan failed.
+        """
+        from scanner.store.read import scan_diff
+
+        with self._reading() as connection:
+            try:
+                earlier = scan_diff.find_scan_before(connection, scan_id, days, self._clock())
+            except UsageError:
+                return None
+        return self.compare_scans(earlier, scan_id) if earlier else None
 
     def compare_scans(self, before_id: str, now_id: str, owner_of: OwnerOf | None = None) -> ScanDiff:
         """The difference of two scans of a cluster, by their full ids, the earlier one first.

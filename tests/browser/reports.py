@@ -16,6 +16,7 @@ from scanner.report.document.document import document_of
 from tests.command import assay
 from tests.report.in_memory import ScanInMemory
 from tests.report.records import STARTED, finding, small_record, with_findings
+from tests.report.test_charts import charted
 
 ROOT = Path(__file__).parents[2]
 _INCOMPLETE = 3
@@ -62,6 +63,7 @@ def owned_record() -> ScanInMemory:
     return replace(
         with_findings(record, list(map(_told, record.findings())), list(map(_told, record.resolved_findings()))),
         history=Register(days=days),
+        charted=charted(),
         days={("ValidatingAdmissionPolicy", "require-limits"): days},
     )
 

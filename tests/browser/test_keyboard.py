@@ -40,7 +40,7 @@ def test_the_keyboard_alone_finds_and_opens_a_finding(report: Opened) -> None:
     tab_to(page, "select[name=action]")
     page.keyboard.type("D")
     report.shown("Rows 1 to 1 of 1 that match")
-    tab_to(page, ".problems th a")
+    tab_to(page, ".problems .k-say a")
     page.keyboard.press("Enter")
     page.wait_for_url("**/f/*.html#f-*")
     assert "pay/ledger" in page.locator("article:target").inner_text()

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from io import BytesIO
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page
 from pypdf import PdfReader
 
+from scanner.report import FORMATS
+from scanner.report.document.document import document_of
+from tests.report.records import large_record
+
 from .conftest import opened
 
-_SHEETS = 30
+_SHEETS = 40
+WORST = 10
+"""The worst problems of a summary."""
 _HEADS = "Action Severity Workload Rule Owner Age Finding"
 
 
@@ -21,7 +29,7 @@ def printed(page: Page) -> list[str]:
     return [" ".join(sheet.extract_text().split()) for sheet in pdf.pages]
 
 
-def test_a_thousand_findings_are_printed_on_thirty_sheets(page: Page, large: Path) -> None:
+def test_a_thousand_findings_are_printed_on_forty_sheets(page: Page, large: Path) -> None:
     """Every sheet has the heads of the columns, and names the scan and the rules; no row is lost."""
     report = opened(page, large)
     sheets: list[str] = []
@@ -45,3 +53,17 @@ def test_a_printed_place_names_what_it_is_about(page: Page, small: Path) -> None
     (first, *_) = printed(page)
     assert identifier in first
     assert "policy set " in first
+
+
+@pytest.mark.parametrize(("findings", "most"), [(218, 40), (1_000, 60)])
+def test_one_file_has_few_sheets(page: Page, tmp_path: Path, findings: int, most: int) -> None:
+    """Each finding stands once, in short form; the summary repeats the worst ones alone."""
+    record = large_record(findings, policies=10, namespaces=20)
+    with (tmp_path / "report.html").open("w", encoding="utf-8") as out:
+        FORMATS["html-single"].render(document_of(record), out)
+    page.goto((tmp_path / "report.html").as_uri())
+    text = " ".join(sheets := printed(page))
+
+    assert most >= len(sheets)
+    counts = Counter(text.count(stored.id) for stored in record.findings())
+    assert {1: findings - WORST, 2: WORST} == counts, "the summary repeats the worst problems alone"

@@ -23,7 +23,7 @@ CLICKS = 4
 _PATIENCE = 10_000
 PAGES = (
     "/", "/policies", "/search?q=shop", "{cluster}/latest/index.html", "{cluster}/latest/findings.html", "{cluster}/latest/findings.html?text=e&status=open",
-    "{cluster}/latest/policies.html", "{cluster}/latest/coverage.html", "{cluster}/latest/changes.html", "{cluster}/latest/waivers.html",
+    "{cluster}/latest/policies.html", "{cluster}/latest/charts.html", "{cluster}/latest/coverage.html", "{cluster}/latest/changes.html", "{cluster}/latest/waivers.html",
     "{cluster}/compare", "{cluster}/runs", "/nothing",
 )  # fmt: skip
 

@@ -68,7 +68,7 @@ def test_believe_a_finding(page: Page, small: Path) -> None:
     """Its place has the message, the expression, the line of the policy's text and the param's content."""
     report = begun(page, small)
     report.click("Findings")
-    page.locator("tr", has_text="max-replicas").get_by_role("link", name="Deployment shop/web").click()
+    page.locator("tr", has_text="max-replicas").get_by_role("link", name="10 replicas, 5 allowed").click()
     report.clicks += 1
     place = page.locator("article:target").inner_text()
     for part in ("10 replicas, 5 allowed", "object.spec.replicas <= params.data.maxReplicas", "shop/limits"):
@@ -131,7 +131,7 @@ def test_what_is_resolved_and_why(page: Page, small: Path) -> None:
     report.click("Findings")
     report.choose("status", "resolved")
     report.shown("Rows 1 to 2 of 2 that match")
-    report.click("Deployment shop/old-web")
+    report.page.locator("tr", has_text="shop/old-web").locator(".k-say a").first.click()
     assert "Resolved at 2026-03-02 14:00 UTC: the workload was fixed" in page.locator("article:target").inner_text()
     reject_detours(report)
 

@@ -77,6 +77,38 @@ def test_json_is_the_section_of_the_report(scanned: Assay) -> None:
     assert [["house/2"], ["house/2"]] == [finding["controls"] for finding in report["findings"]]
 
 
+def test_controls_by_namespace(scanned: Assay) -> None:
+    """As CSV a row for each control and namespace; on a terminal, controls that nothing covers are folded, with what would cover them."""
+    flags = ("controls", "--controls", "controls", "--controls", "nsa-cisa-hardening", "--by", "namespace")
+    rows = [row for row in rows_of(scanned(*flags, "-o", "csv")) if row["framework"] == "house"]
+    wanted = [("1", "shop", "enforced", "0"), ("2", "shop", "enforced", "2"), ("3", "", "noPolicy", "0")]
+    assert wanted == [(row["control"], row["namespace"], row["state"], row["open"]) for row in rows][:3]
+
+    ran = scanned(*flags)
+    assert ["house/2", "enforced", "1", "2", "0", "shop"] == ran.stdout.decode().splitlines()[2].split()
+    assert "assay: 25 controls are covered by nothing, so nothing is refused in any namespace:\n" in ran.stderr
+    label = "would be covered by the Namespace label pod-security.kubernetes.io/enforce=baseline"
+    assert f"assay: privileged: {label}" in ran.stderr
+    assert (
+        "assay: read-only-root: would be covered by the policy read-only-root of examples/policies-controls\n"
+        in ran.stderr
+    )
+    assert "assay: tls: flags of the components decide it, and no object of the API shows them\n" in ran.stderr
+
+
+def test_a_check_is_selected_by_its_expression(scanned: Assay, write: Write) -> None:
+    """Findings name the controls of their own check alone, and a policy of several checks that is selected as a whole is named."""
+    several = policy("several").replace("  validations:", "  validations:\n    - {expression: 'true'}", 1)
+    write("cluster/several.yaml", several)
+    checks = MAPPING.replace("policies: [{name: clean}]", "checks: [{expression: ' false '}]", 1)
+    write("controls/house.yaml", checks.replace("policies: [{name: loose}]", "policies: [{name: several}]"))
+    scanned("scan", "--from", "cluster", "-q")
+    findings = json.loads(scanned("report", "--controls", "controls", "-o", "json").stdout)["findings"]
+    assert [["house/1", "house/2"]] * 2 == [finding["controls"] for finding in findings]
+    ran = scanned("controls", "--controls", "controls")
+    assert "1 control selects all checks of a policy with several, such as 3 those of several: a failure" in ran.stderr
+
+
 def test_a_narrowed_scan_shows_no_control_as_met(scanned: Assay) -> None:
     """Its report says so at once; a violation stays one, and the reason names the limit."""
     narrowed = scanned("scan", "--from", "cluster", "-q", "-n", "shop", "--controls", "controls")

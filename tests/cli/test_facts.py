@@ -22,7 +22,7 @@ FACTS = {
     "cause": ("the object was not in the earlier scan", "objectNotInEarlierScan"),
     "waiver": ("legacy-maps",),
 }
-NO_FINDINGS = {"openmetrics", "openmetrics-detailed", "csv-population"}
+NO_FINDINGS = {"openmetrics", "openmetrics-detailed", "csv-population", "csv-rules", "json-rules"}
 """Formats that list no finding, which have a part of the facts only: see the tests below."""
 NO_PLACE = {"table": {"cause", "waiver"}}
 """The facts that a format has no place for: `assay explain` has them, one command away."""

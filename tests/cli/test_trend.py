@@ -43,11 +43,15 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_a_row_for_each_policy(assay: Assay, db: Path) -> None:
-    """Its failing outcomes as a line, and those of the first and the last day."""
+    """Its failing outcomes as a line, and those of the first and the last day; above them the open findings as bars."""
     ran = assay("trend", "--days", "5", "--db", db)
 
-    title, _, head, *policies, _, changes = ran.stdout.decode().splitlines()
+    title, *bars, _, about, _, head, one, other, _, changes = ran.stdout.decode().splitlines()
+    policies = [one, other]
     assert title.endswith("; 3 of 5 days have a scan.")
+    assert "Failing outcomes by policy:" == about
+    assert ["", "4 ┤", "  │   ▄", "  │   █", "2 ┤   █", "  │ ▄ █▄", "  │ █ ██", "0 └ ─ ──"] == bars[:-1]
+    assert [day(4)[5:], day(0)[5:]] == bars[-1].split()
     assert ["POLICY", "DAYS", "FIRST", "LAST"] == head.split()
     assert ["=1+1         █   -      -", "replicas   ▅ █▅  1      1"] == policies
     assert changes.startswith("3 findings are new and 2 are resolved from")
@@ -58,8 +62,9 @@ def test_a_row_for_each_day_of_a_policy(assay: Assay, db: Path) -> None:
     ran = assay("trend", "--policy", "rep*", "--days", "5", "--db", db)
 
     lines = ran.stdout.decode().splitlines()
-    assert "Failing outcomes:  ▅ █▅" == lines[0]
-    assert [["DAY", "VIOLATED"], [day(1), "2"], [day(0), "1"]] == [line.split() for line in (lines[2], *lines[4:])]
+    assert "Failing outcomes by day:" == lines[0]
+    assert "2 ┤   █" == lines[2]
+    assert [["DAY", "VIOLATED"], [day(3), "1"], [day(1), "2"], [day(0), "1"]] == [line.split() for line in lines[11:]]
 
 
 def test_the_table_fits_a_terminal(assay: Assay, tmp_path: Path) -> None:
@@ -106,7 +111,8 @@ def test_days_with_other_rules_are_marked(assay: Assay, edited: Path) -> None:
     assert "(rules changed)      ^" in policies
     assert "The rules changed on the marked days, compared with the day before: policies," in policies
     assert f"{day(0)}  1         changed" in days
-    assert 1 == sum("changed" in line for line in days[3:6])
+    assert 1 == sum("changed" in line for line in days[12:16])
+    assert "       ^" == policies[9]
     assert [None, [], ["rules", "server"]] == [dig(day, "rulesChanged") for day in as_list(document["days"])]
     assert ["", "false", "true"] == [row["rules_changed"] for row in rows]
     assert 80 >= max(map(len, (*policies, *days)))
@@ -223,7 +229,7 @@ def test_times_to_fix_follow_the_tallies(assay: Assay, fixed: Path) -> None:
     assert ["POLICY    FIXED  MEDIAN  90 %", "=1+1      1      10 d    10 d", "replicas  1      11 d    11 d"] == lines[
         -3:
     ]
-    assert "POLICY" in lines[2]
+    assert "Failing outcomes by policy:" in lines
     assert ["replicas  1      11 d    11 d"] == recent[3:]
     assert recent[0].startswith("Time to fix of the problems fixed since ")
 

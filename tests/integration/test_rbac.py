@@ -141,7 +141,7 @@ def test_roles_name_exactly_what_the_policies_need(ran: Scan) -> None:
     """One rule for each group, verb and object; the params are read in their own namespace."""
     kinds = [f"{way}admissionpolic{end}" for way in ("mutating", "validating") for end in ("ies", "ybindings")]
     admission = rule(ADMISSION, *sorted([*kinds, *WEBHOOKS]))
-    lists = rule("", "limitranges", "namespaces", "persistentvolumes", "secrets")
+    lists = rule("", "limitranges", "namespaces", "persistentvolumes", "resourcequotas", "secrets")
     assert {
         "ClusterRole": [lists, admission, METRICS],
         "Role kube-system": [rule("", "namespaces", verb="get", name="kube-system")],
@@ -153,7 +153,7 @@ def test_roles_for_one_namespace(ran: Scan) -> None:
     """Outside of it there are only policies, bindings and params; kinds of the whole cluster are left out."""
     roles = rules(generated(ran, "--namespace", "team"))
     assert {"ClusterRole", "Role kube-system", "Role settings", "Role team"} == {*roles}
-    expected = [rule("", "namespaces", verb="get", name="team"), rule("", "limitranges", "secrets")]
+    expected = [rule("", "namespaces", verb="get", name="team"), rule("", "limitranges", "resourcequotas", "secrets")]
     assert expected == sorted(as_list(roles["Role team"]), key=lambda item: as_text(str(dig(item, "verbs"))))
     assert ["admissionregistration.k8s.io"] == as_list(dig(as_list(roles["ClusterRole"])[0], "apiGroups"))
 
@@ -197,7 +197,8 @@ def test_roles_for_one_namespace_are_enough_for_it(server: ApiServer, ran: Scan)
         for right in as_list(all_checked.report["rights"])
         if not dig(right, "allowed")
     ]
-    assert (3, ["/metrics", "limitranges", "namespaces", "persistentvolumes", "secrets"]) == (all_checked.code, refused)
+    cluster_wide = ["/metrics", "limitranges", "namespaces", "persistentvolumes", "resourcequotas", "secrets"]
+    assert (3, cluster_wide) == (all_checked.code, refused)
     gaps = {as_text(dig(gap, "where")) for gap in as_list(everything.report["gaps"])}
     assert (3, {"v1/LimitRange", "v1/Namespace", "v1/PersistentVolume", "v1/Secret"}) == (everything.code, gaps)
 
@@ -305,7 +306,8 @@ def test_policies_from_files_need_rights_too(server: ApiServer, ran: Scan, home:
     path = home / "new.yaml"
     path.write_text(yaml.safe_dump_all([policy("nodes", "nodes"), binding("nodes")]))
     documents = generated(ran, "-f", str(path), "--no-cluster-policies")
-    assert [rule("", "namespaces", "nodes"), rule(ADMISSION, *WEBHOOKS), METRICS] == rules(documents)["ClusterRole"]
+    lists = rule("", "limitranges", "namespaces", "nodes", "resourcequotas")
+    assert [lists, rule(ADMISSION, *WEBHOOKS), METRICS] == rules(documents)["ClusterRole"]
 
 
 def test_a_subject_that_is_none_is_refused(ran: Scan) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from scanner.admission.server_fields import list_fields_set_on_create, reads_any
 from scanner.model.json import JsonObject
 from scanner.model.resource import Kind
-from scanner.parity.copies import list_changed_paths, list_fields_set_on_create, make_copy, reads_any
+from scanner.parity.copies import list_changed_paths, make_copy
 from tests.documents import CONFIG_MAPS
 
 SERVICES = Kind("", "v1", "Service", "services", namespaced=True)

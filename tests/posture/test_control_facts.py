@@ -70,8 +70,9 @@ def record(*gaps: Gap, pods: CoverageState = LISTED, secrets: CoverageState = LI
 
 
 def facts(of: ScanInMemory) -> ScanFacts:
-    """What the scan shows."""
-    return facts_of(of, needs_of(of, forms), {})
+    """What the scan shows about whole policies."""
+    shown = facts_of(of, needs_of(of, forms), {})
+    return replace(shown, policies={name: replace(each, checks={}) for name, each in shown.policies.items()})
 
 
 def pods(of: ScanInMemory) -> PolicyFacts:

@@ -13,18 +13,8 @@ from hypothesis import strategies as st
 
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.scans.scan import OutcomeName
-from scanner.posture.controls import (
-    Control,
-    ControlResult,
-    ControlState,
-    Framework,
-    PolicyFacts,
-    PolicySelector,
-    ScanFacts,
-    SelectorKind,
-    controls_by_policy,
-    evaluate_controls,
-)
+from scanner.posture.control_checks import Control, ControlsOfChecks, Framework, PolicySelector, SelectorKind
+from scanner.posture.controls import ControlResult, ControlState, PolicyFacts, ScanFacts, evaluate_controls
 from tests.report.records import policy
 
 MET, VIOLATED, ERRORED = ControlState.MET, ControlState.VIOLATED, ControlState.ERRORED
@@ -199,9 +189,10 @@ def test_selectors(selector: PolicySelector, *, selects: bool) -> None:
 def test_a_policy_serves_many_controls() -> None:
     """Its findings name all of them, by framework."""
     frameworks = [Framework(name, name, "", (named("a"), replace(named("a", "b"), id="2"))) for name in ("x", "y")]
-    assert {key("a"): ("x/1", "x/2", "y/1", "y/2"), key("b"): ("x/2", "y/2")} == controls_by_policy(
-        frameworks, [policy("a"), policy("b"), policy("c")]
-    )
+    controls = ControlsOfChecks(frameworks, [policy("a"), policy("b"), policy("c")], {})
+    assert ("x/1", "x/2", "y/1", "y/2") == controls.of_policy(key("a")) == controls.of_check(key("a"), "any")
+    assert ("x/2", "y/2") == controls.of_policy(key("b"))
+    assert () == controls.of_policy(key("c"))
 
 
 counts = st.dictionaries(st.sampled_from(OutcomeName), st.integers(0, 2), max_size=3)

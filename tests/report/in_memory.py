@@ -13,8 +13,16 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_history import ProblemHistory
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     SINGLE_SCAN_STATUSES,
     OwnedTally,
@@ -26,7 +34,7 @@ from scanner.model.scans.scan import (
 )
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding, WaivedCheck
-from scanner.posture.grouped_problems import count_groups, group_problems
+from scanner.posture.grouped_problems import count_by_check, count_groups, group_problems
 from scanner.posture.worst_problems import count_problems
 
 
@@ -47,6 +55,8 @@ class ScanInMemory(StoredScan):
     history: Register = field(default_factory=Register)
     days: PolicyDays = field(default_factory=dict)
     files: Places | None = None
+    charted: ProblemHistory = field(default_factory=ProblemHistory)
+    times_of_rules: Mapping[RuleKey, RuleTimes] = field(default_factory=dict)
 
     def findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
@@ -99,6 +109,10 @@ class ScanInMemory(StoredScan):
     def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[ProblemGroup, ...]:
         """See `StoredScan`."""
         return count_groups(self.findings_by_problem(), ranks, self._waived(waived))
+
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """See `StoredScan`."""
+        return count_by_check(self.findings_by_problem(), self._waived(waived))
 
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
@@ -153,6 +167,14 @@ class ScanInMemory(StoredScan):
     def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
         """See `StoredScan`."""
         return {key: days for key, days in self.days.items() if policy in (None, key)}
+
+    def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
+        """See `StoredScan`."""
+        return self.charted
+
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """See `StoredScan`."""
+        return self.times_of_rules
 
 
 def as_problems(findings: Iterable[StoredFinding]) -> Iterator[ProblemFinding]:

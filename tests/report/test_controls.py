@@ -13,12 +13,23 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from scanner.model.outcome import Check
+from scanner.model.policy import Action
 from scanner.model.population import EvaluatedObjects
 from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
-from scanner.posture.controls import Control, ControlState, Framework, PolicySelector, SelectorKind
+from scanner.posture.control_checks import (
+    CheckSelector,
+    CheckSelectorKind,
+    Control,
+    Framework,
+    PolicySelector,
+    SelectorKind,
+)
+from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
+from scanner.posture.controls import ControlState
 from scanner.posture.settings import Settings
 from scanner.report import FORMATS
+from scanner.report.document.by_control import FrameworkSection
 from scanner.report.document.document import Document, document_of
 from scanner.report.document.sentences import controls_line
 from scanner.report.formats.table import render as render_table
@@ -192,6 +203,30 @@ def test_the_page_of_controls_links_policies(tmp_path: Path) -> None:
     assert re.search(r'<a href="\.\./controls/house-4-\w+\.html"><bdi>house/4</bdi>', policy_page)
 
 
+def test_controls_by_namespace_have_a_page(tmp_path: Path) -> None:
+    """The states of covered controls; the others are folded with their number. The page of all controls leads there."""
+    FORMATS["html"].render(document(small_record()), tmp_path / "report")
+    page = html(tmp_path / "report" / "controls_by_namespace.html")
+    assert "<summary>1 control: no policy, in any namespace</summary>" in page
+    assert "the mapping selects no policy" in page
+    assert re.search(r'href="controls/house-1-\w+\.html"', page)
+    assert 'href="controls_by_namespace.html"' in html(tmp_path / "report" / "controls.html")
+    assert "What admission answers to a violation" in html(next((tmp_path / "report" / "controls").glob("house-1-*")))
+
+
+def test_a_control_by_check_shows_the_problems_of_its_check_alone(tmp_path: Path) -> None:
+    """Its page has the problems of its check, and none of the same policies or of others."""
+    checks = {"own": LIMITS, "other": "no such expression"}
+    controls = tuple(
+        Control(name, name, checks=(CheckSelector(CheckSelectorKind.EXPRESSION, text),))
+        for name, text in checks.items()
+    )
+    FORMATS["html"].render(document(small_record(), Framework("a", "A", "", controls)), tmp_path / "report")
+    pages = {page.stem.split("-")[1]: html(page) for page in (tmp_path / "report" / "controls").iterdir()}
+    assert 'href="../f/' in pages["own"]
+    assert "No findings." in pages["other"]
+
+
 def test_every_control_has_a_page(tmp_path: Path) -> None:
     """Its state, its policies and the worst problems of those in force."""
     FORMATS["html"].render(document(small_record()), tmp_path / "report")
@@ -229,16 +264,33 @@ def test_hostile_names_of_policies_and_mappings_stay_text(tmp_path: Path) -> Non
     assert HOSTILE[0] == as_json(hostile_record(), framework)["controls"][0]["title"]
 
 
-def test_a_clean_policy_shows_its_control_as_met() -> None:
+def test_a_clean_policy_that_refuses_shows_its_control_as_met() -> None:
     """Every kind that the policy needs is listed, and an object passed."""
+    assert "1 met" == controls_line(clean_framework("Deny"))
+
+
+def test_a_policy_that_refuses_nothing_shows_no_control_as_met() -> None:
+    """A new violation would be admitted, and the namespace is named."""
+    framework = clean_framework("Warn", "Audit")
+    why = ("violations are only warned of or audited in shop",)
+    assert ("1 not shown", why) == (controls_line(framework), framework.controls[0].why)
+    assert (ControlInNamespace("shop", NamespaceState.WARNED, 2),) == framework.controls[0].namespaces
+
+
+def clean_framework(*actions: Action) -> FrameworkSection:
+    """A control whose only policy has passed two objects, under a binding with some actions."""
     record = small_record()
     clean = replace(
         record,
-        policies=(replace(record.policies[0], policy=policy("clean", LIMITS), bindings=(binding("clean", "clean"),)),),
+        policies=(
+            replace(
+                record.policies[0], policy=policy("clean", LIMITS), bindings=(binding("clean", "clean", *actions),)
+            ),
+        ),
         tallies={
             TallyKey("clean", "clean", "", "", check(LIMITS), "apps/v1", "Deployment", "shop", OutcomeName.PASSED): 2
         },
         found=lambda: (()),
     )
     [framework] = document(clean, Framework("a", "A", "", (control("1", "clean"),))).controls
-    assert "1 met" == controls_line(framework)
+    return framework

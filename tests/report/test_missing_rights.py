@@ -59,10 +59,10 @@ def test_a_scan_that_evaluated_nothing_claims_nothing_about_problems() -> None:
 
 
 def test_a_complete_scan_without_evaluations_has_no_problem() -> None:
-    """An empty scope is no lack of rights."""
+    """An empty scope is no lack of rights. Other sources than policies may refuse: the cluster's quotas are not known."""
     record = replace(without_rights(state=ScanState.COMPLETE), gaps=())
 
-    assert ("no problem would be refused",) == verdict_line(document_of(record))
+    assert ("no problem would be refused by a judged policy",) == verdict_line(document_of(record))
 
 
 def test_the_sentence_names_the_user_and_the_first_rights() -> None:

@@ -67,7 +67,9 @@ def test_open_problems_are_named_if_none_would_be_refused(tmp_path: Path) -> Non
     warned = [stored for stored in small_record().findings() if not stored.finding.denies]
     record = with_findings(small_record(), warned)
     heading = main_of(rendered(record, tmp_path) / "index.html").partition("</h1>")[0]
-    assert ("no problem would be refused", "3 open problems", "1 new") == verdict_line(document_of(record))[:3]
+    assert ("no problem would be refused by a judged policy", "3 open problems", "1 new") == verdict_line(
+        document_of(record)
+    )[:3]
     assert '<a class="v-open" href="findings.html#status=open">3 open problems</a>' in heading
     assert "v-good" not in heading
 

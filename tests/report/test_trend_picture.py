@@ -1,19 +1,13 @@
-"""The picture of a trend on the first page."""
+"""The small line of a trend in the list of clusters."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 
 import pytest
 
-from scanner.model.scans.register import DayCounts, Register
-from scanner.report import FORMATS
-from scanner.report.document.document import document_of
+from scanner.model.scans.register import DayCounts
 from scanner.report.runs.trend import HEIGHT, WIDTH, trend_of
-
-from .records import small_record
 
 FIRST = date(2026, 3, 1)
 
@@ -45,13 +39,3 @@ def test_days_without_findings_are_a_line_at_the_bottom() -> None:
 
     assert trend is not None
     assert f"0.0,{HEIGHT}.0 {WIDTH}.0,{HEIGHT}.0" == trend.points
-
-
-def test_the_first_page_has_the_numbers_behind_the_picture(tmp_path: Path) -> None:
-    """In a table, for readers who do not see the picture."""
-    record = replace(small_record(), history=Register(days=days(5, 6)))
-    FORMATS["html"].render(document_of(record), tmp_path / "report")
-    page = (tmp_path / "report" / "index.html").read_text("utf-8")
-
-    assert 'aria-label="Open findings from 2026-03-01 (5) to 2026-03-02 (6), at most 6"' in page
-    assert page.index(">2026-03-02</th>") < page.index(">2026-03-01</th>")

@@ -19,12 +19,21 @@ VALIDATING = Kind(GROUP, "v1", "ValidatingWebhookConfiguration", "validatingwebh
 MUTATING = Kind(GROUP, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
 PLURALS = ("validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations")
 ON_ADMISSION = {"matchConstraints": {"resourceRules": [rule(*PLURALS, group=GROUP)]}}
+
+
+def called(name: str, **fields: Any) -> Document:
+    """A webhook with a rule."""
+    return {"name": name, "rules": [rule("pods")], **fields}
+
+
 CLUSTER = FakeCluster(
     [
         namespace("default"),
         pod("web"),
-        thing(VALIDATING, "guard", webhooks=[{"name": "pods.guard.io"}, {"name": "nodes.guard.io"}]),
-        thing(MUTATING, "filler", webhooks=[{"name": "labels.filler.io"}]),
+        thing(
+            VALIDATING, "guard", webhooks=[called("pods.guard.io"), called("nodes.guard.io", failurePolicy="Ignore")]
+        ),
+        thing(MUTATING, "filler", webhooks=[called("labels.filler.io", failurePolicy="Ignore")]),
     ],
     kinds=(*KINDS, VALIDATING, MUTATING),
 )
@@ -162,7 +171,8 @@ def test_webhooks_are_named_as_out_of_scope() -> None:
         OutOfScope(
             "ValidatingWebhookConfiguration",
             "guard",
-            "2 webhooks (pods.guard.io, nodes.guard.io): what a program decides is not written in the API",
+            "2 webhooks (pods.guard.io, nodes.guard.io): what a program decides is not written in the API; "
+            "1 of them refuses what a program does not answer",
         ),
         OutOfScope(
             "MutatingWebhookConfiguration",

@@ -10,12 +10,20 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from scanner.documents.composer import compose
-from scanner.documents.controls import read_framework, read_frameworks
+from scanner.documents.controls import list_shipped, read_framework, read_frameworks
 from scanner.documents.files import read
 from scanner.documents.nodes import BadDocument
 from scanner.errors import UsageError
 from scanner.policies import language as language_table
-from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
+from scanner.policies.pod_security.standards import STANDARDS
+from scanner.posture.control_checks import (
+    CheckSelector,
+    CheckSelectorKind,
+    Control,
+    Framework,
+    PolicySelector,
+    SelectorKind,
+)
 
 ROOT = Path(__file__).parents[2]
 SCHEMA: Any = json.loads((ROOT / "docs" / "controls.schema.json").read_text("utf-8"))
@@ -147,3 +155,107 @@ def test_the_schema_rejects_what_the_reader_rejects(change: tuple[str, str]) -> 
     assert not Draft202012Validator(SCHEMA).is_valid(node.json())
     with pytest.raises(BadDocument):
         read_framework(node, languages=LANGUAGES)
+
+
+CHECKS = (
+    HEAD
+    + """\
+metadata: {name: a}
+spec:
+  title: A
+  controls:
+    - id: "1"
+      title: One
+      cannotShow: no object shows it
+      policies: [{name: limits, optional: true}]
+      checks:
+        - {podSecurity: privileged, optional: true}
+        - {podSecurity: capabilities, level: baseline}
+        - {podSecurity: hostNamespaces, level: restricted, stricter: true}
+        - {id: c-0123456789ab, policy: {glob: "a*"}}
+        - {expression: " has(object.spec) "}
+"""
+)
+
+
+def test_a_mapping_selects_checks() -> None:
+    """By the name of a Pod Security check, with the checks that replace it, by id, and by expression."""
+    [control] = framework(CHECKS).controls
+    by = CheckSelectorKind
+    assert "no object shows it" == control.cannot_show
+    assert (PolicySelector(SelectorKind.NAME, "limits", optional=True),) == control.policies
+    assert (
+        CheckSelector(by.POD_SECURITY, "privileged", names=("privileged",), optional=True, level="baseline"),
+        CheckSelector(
+            by.POD_SECURITY,
+            "capabilities_baseline",
+            names=("capabilities_baseline",),
+            replaced_by=("capabilities_restricted",),
+            level="baseline",
+        ),
+        CheckSelector(by.POD_SECURITY, "hostNamespaces", names=("hostNamespaces",), stricter=True, level="baseline"),
+        CheckSelector(by.ID, "c-0123456789ab", PolicySelector(SelectorKind.GLOB, "a*")),
+        CheckSelector(by.EXPRESSION, "has(object.spec)"),
+    ) == control.checks
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("podSecurity: privileged", "podSecurity: privilege", r"must be one of .* Did you mean privileged\?"),
+        ("level: baseline", "level: base", r"level: must be one of baseline, restricted\. Did you mean baseline\?"),
+        ("hostNamespaces", "hostPathVolumes", "level: has no check hostPathVolumes: its checks are"),
+        ('policy: {glob: "a*"}', "stricter: true", "the field policy is missing: an id names a check of a policy"),
+        ('policy: {glob: "a*"}', "podSecurity: privileged", "must have exactly one of id, podSecurity, expression"),
+        ('{glob: "a*"}', "{glob: a, optional: true}", "unknown field .*policy.optional"),
+        ("podSecurity: privileged", "podSecurity: privileged, policy: {name: a}", "belongs to an id or an expression"),
+        ("id: c-0123456789ab", "level: baseline, id: a", "level: belongs to a Pod Security check"),
+        ("has(object.spec)", "x" * 10_001, "must have at most 10,000 characters, not 10,001"),
+        (
+            "optional: true}\n        - {podSecurity: cap",
+            'optional: "yes"}\n        - {podSecurity: cap',
+            "optional: must be",
+        ),
+    ],
+)
+def test_an_error_of_a_check_has_its_place(before: str, after: str, message: str) -> None:
+    """A check that is misspelled would leave its control uncovered."""
+    assert before in CHECKS
+    with pytest.raises(BadDocument, match=message):
+        framework(CHECKS.replace(before, after, 1))
+
+
+@pytest.mark.parametrize("name", list_shipped())
+def test_shipped_mappings_are_selected_by_name(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file of the working directory with that name comes first; the schema accepts every shipped file."""
+    monkeypatch.chdir(tmp_path)
+    [shipped] = read_frameworks([Path(name)], languages=LANGUAGES)
+    assert name == shipped.name
+    [node] = read(list_shipped()[name])
+    Draft202012Validator(SCHEMA).validate(node.json())
+
+    Path(name).write_text(WHOLE)
+    assert ["house-rules"] == [each.name for each in read_frameworks([Path(name)], languages=LANGUAGES)]
+
+
+def test_a_misspelled_name_of_a_shipped_mapping_is_an_error() -> None:
+    """The message has the name."""
+    with pytest.raises(UsageError, match=r"there is no mapping cis-kubernets-5, .* Did you mean cis-kubernetes-5\?"):
+        read_frameworks([Path("cis-kubernets-5")], languages=LANGUAGES)
+
+
+def test_the_schema_accepts_selectors_of_checks() -> None:
+    """And rejects those that the reader rejects by their form."""
+    [node] = compose(CHECKS.encode(), "f.yaml")
+    Draft202012Validator(SCHEMA).validate(node.json())
+    for before, after in (('policy: {glob: "a*"}', "stricter: true"), ("level: baseline", "level: base")):
+        [node] = compose(CHECKS.replace(before, after, 1).encode(), "f.yaml")
+        assert not Draft202012Validator(SCHEMA).is_valid(node.json())
+
+
+def test_every_check_of_pod_security_belongs_to_one_control_of_its_standards() -> None:
+    """The mapping of the Pod Security Standards leaves no check out."""
+    [standards] = read_frameworks([Path("pod-security-standards")], languages=LANGUAGES)
+    assert sorted(each.id for each in STANDARDS) == sorted(
+        name for control in standards.controls for check in control.checks for name in check.names
+    )

@@ -22,7 +22,7 @@ from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
-from scanner.posture.controls import Control, Framework, PolicySelector, SelectorKind
+from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
 from scanner.posture.grouped_problems import group_problems, problems_by_namespace, problems_by_owner
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.triage import Triage

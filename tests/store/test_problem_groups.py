@@ -13,7 +13,7 @@ from scanner.model.outcome import Errored, Finding
 from scanner.model.scans.problem_numbers import SeverityRanks
 from scanner.model.scans.register import PolicyDays
 from scanner.model.scans.scan import ClusterIdentity, ScanState
-from scanner.posture.grouped_problems import count_groups
+from scanner.posture.grouped_problems import count_by_check, count_groups
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
 
@@ -50,6 +50,7 @@ def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tu
 
     scan = store.read_scan(stored[-1].id)
     assert count_groups(scan.findings_by_problem(), RANKED, lambda _: False) == scan.problem_groups(RANKED, NO_ROWS)
+    assert count_by_check(scan.findings_by_problem(), lambda _: False) == scan.problems_by_check(NO_ROWS)
 
 
 def test_a_problem_has_the_strictest_action_and_the_worst_outcome(store: SqlStore) -> None:

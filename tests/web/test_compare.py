@@ -95,7 +95,6 @@ def test_a_cluster_with_one_scan_has_nothing_to_compare(fleet: Served) -> None:
 @pytest.mark.parametrize(
     ("query", "status"),
     [
-        ("before=2001-01-01", _MISSING),
         ("before=2999-01-01", _BAD),
         ("before=2026-02-30", _BAD),
         ("before=nothing", _MISSING),
@@ -105,6 +104,13 @@ def test_a_cluster_with_one_scan_has_nothing_to_compare(fleet: Served) -> None:
 def test_a_moment_without_a_scan_is_refused(fleet: Served, prod: str, query: str, status: int) -> None:
     """With the reason."""
     assert status == fleet.get(f"{prod}/compare?{query}").status
+
+
+def test_a_moment_before_the_first_scan_is_that_of_the_first_scan(fleet: Served, prod: str) -> None:
+    """A period that begins earlier compares with it."""
+    by_date, by_id = (fleet.get(f"{prod}/compare?before={each}") for each in ("2001-01-01", PROD[0].id))
+    assert (_OK, _OK) == (by_date.status, by_id.status)
+    assert by_id.rows() == by_date.rows()
 
 
 def _keys(fleet: Served) -> tuple[str, str]:
@@ -245,6 +251,6 @@ def test_a_preview_is_no_side_of_a_comparison_unless_it_is_named(tmp_path_factor
             scan.record(store, clock)
     with served(url, clock=lambda: NOW) as opened:
         usual, named = (opened.get(f"{opened.cluster}/compare{query}") for query in ("", "?after=latest"))
-        assert scans[2].id not in usual.text
+        assert f"/scans/{scans[2].id}/" not in usual.text
         assert "<strong>Preview.</strong> The later scan assumed bindings" in named.text
         assert '<span class="tag">preview</span>' in named.text

@@ -143,14 +143,16 @@ def simple(findings: list[Made]) -> list[Simple]:
         members = [findings[row] for row in rows]
         worst = members[0].facts.policy
         own = problem_facts(list(map(facts_of, members)))
-        first = min(each.place.namespace for each in members), min(each.name for each in members)
-        key = own.order(rank(worst, "true")), worst[1], worst[0], *first, number
+        order, place = own.order(rank(worst, "true")), members[0].place
+        path = place.workload or "/".join(filter(None, (place.namespace, members[0].name)))
+        key = order[0], (path, place.kind), order, worst[1], worst[0], number
         opened = min(each.facts.opened for each in members)
         still_open = sum(each.facts.status != "resolved" for each in members)
         problems.append(
             (key, Simple(ListedProblem(number, tuple(rows), 0, still_open, opened, rank(worst, "true"), own), members))
         )
-    return [problem for _, problem in sorted(problems, key=lambda each: each[0])]
+    best = {key[:2]: min(other[2] for other, _ in problems if other[:2] == key[:2]) for key, _ in problems}
+    return [problem for _, problem in sorted(problems, key=lambda each: (best[each[0][:2]], *each[0]))]
 
 
 def shown(problems: list[Simple]) -> list[ListedProblem]:

@@ -86,16 +86,16 @@ class _EvaluatedDocuments:
     """The documents of an evaluation, and the values to hide."""
 
     def __init__(self, resource: Resource, param: Resource | None, request: Request) -> None:
-        self.sources = resource, param, request.current, request.namespace_object, request.operation
+        self.sources = resource, param, request.current, request.namespace_object, request.operation, request.old
         self.param, self.request = param, request
-        self.secret = is_secret(resource) or is_secret(param)
+        self.secret = is_secret(resource) or is_secret(param) or is_secret(request.old)
         self._by_name: dict[str, Json] = {
             "object": resource.body if request.current is None else request.current,
-            "oldObject": resource.body if request.operation == "UPDATE" else None,
+            "oldObject": request.old_body if request.operation == "UPDATE" else None,
             "params": None if param is None else param.body,
             "namespaceObject": request.namespace_object,
         }
-        self._hidden = sorted(HIDDEN.get(resource, param))
+        self._hidden = sorted(HIDDEN.get(resource, param, request.old))
         self._digests: dict[int, bytes] = {}
 
     def digest(self, paths: _Paths) -> bytes:
@@ -172,7 +172,7 @@ class EvidenceCache:
         latest = self._latest
         if latest is not None and latest.request is request and latest.param is param:
             return latest
-        of = resource, param, request.current, request.namespace_object, request.operation
+        of = resource, param, request.current, request.namespace_object, request.operation, request.old
         if latest is None or not all(map(is_, of, latest.sources)):
             latest = self._latest = _EvaluatedDocuments(resource, param, request)
         return latest

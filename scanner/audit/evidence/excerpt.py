@@ -43,7 +43,7 @@ def make_excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
     request, resource = invocation_result.request, invocation_result.resource
     if not trail or request is None or request.current is not None or is_secret(resource):
         return ""
-    return cut_excerpt(resource.body, trail, HIDDEN.get(resource, invocation_result.invocation.param))
+    return cut_excerpt(resource.body, trail, HIDDEN.get(resource, invocation_result.invocation.param, request.old))
 
 
 def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:

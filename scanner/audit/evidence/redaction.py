@@ -51,7 +51,7 @@ class _SearchedDocuments:
 
     def __init__(self, documents: TaintDocuments) -> None:
         self.documents = documents
-        self.resource, self.param = documents.resource, documents.param
+        self.resource, self.param, self.old = documents.resource, documents.param, documents.old
         self.by_name: Mapping[str, Json] = documents.by_name
         self.fields: Mapping[str, SensitiveFields] = documents.fields
         self.secrets = documents.secrets
@@ -101,7 +101,7 @@ class EvidenceRedaction:
 
     @property
     def _hidden_values(self) -> frozenset[str]:
-        return HIDDEN.get(self._documents.resource, self._documents.param)
+        return HIDDEN.get(self._documents.resource, self._documents.param, self._documents.old)
 
     @property
     def _texts(self) -> tuple[str, ...]:

@@ -16,15 +16,23 @@ from scanner.cli.terminal.stdout import standard_output, table
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from scanner.report.document.by_control import ControlSection, FrameworkSection
     from scanner.report.document.document import Document
 
 EPILOG: Final = (
-    "Examples: `assay controls --controls mappings/` · `assay controls --controls cis.yaml --at 2026-03-31 -o csv`. "
+    "Examples: `assay controls --controls mappings/` · `assay controls --controls cis.yaml --at 2026-03-31 -o csv` · "
+    "`assay controls --controls cis-kubernetes-5 --by namespace`. "
     "Exit codes: 0 · 2 usage or a mapping with an error · 4 the database cannot be read."
 )
+
+
+class By(StrEnum):
+    """The parts of a scan by which the controls are listed."""
+
+    SCAN = "scan"
+    NAMESPACE = "namespace"
 
 
 class Output(StrEnum):
@@ -39,6 +47,9 @@ class Output(StrEnum):
 def command(
     scan: ScanOption = LAST,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
+    by: Annotated[
+        By, typer.Option("--by", help="List the state of each control in the scan, or in each namespace.")
+    ] = By.SCAN,
     *,
     posture_flags: PostureFlags,
     db: DbOption = "",
@@ -54,10 +65,14 @@ def command(
         record = find_stored_scan(store, scan, cluster_name, posture.at)
         document = document_of(record, posture.of(store, record), posture.day)
     match output:
+        case Output.TABLE if by is By.NAMESPACE:
+            _print_namespaces(document)
+        case Output.CSV if by is By.NAMESPACE:
+            _write_csv(_NAMESPACE_COLUMNS, _list_namespace_columns(document))
         case Output.TABLE:
             _print_table(document)
         case Output.CSV:
-            _print_csv(document)
+            _write_csv(_COLUMNS, (_make_columns(*each) for each in _list_controls(document)))
         case Output.JSON:
             _print_json(document)
         case _ as never:
@@ -74,11 +89,13 @@ _COLUMNS: Final = (
 def _print_table(document: Document) -> None:
     """Print a table of the controls of all frameworks; the sums, and the reasons of what is not shown, on stderr."""
     from scanner.cli.terminal.stdout import visible
-    from scanner.report.document.sentences import control_notes, controls_line
+    from scanner.report.document.sentences import control_notes, controls_line, whole_policies_note
 
     table(_HEAD, (_make_cells(document, framework, control) for framework, control in _list_controls(document)))
     for framework in document.controls:
         sys.stderr.write(visible(f"assay: {framework.heading}: {controls_line(framework)}") + "\n")
+        if note := whole_policies_note(framework):
+            sys.stderr.write(visible(f"assay: {framework.heading}: {note}") + "\n")
     for _, control in _list_controls(document):
         for note in control_notes(control):
             sys.stderr.write(visible(f"assay: {control.id}: {note}") + "\n")
@@ -107,11 +124,64 @@ def _make_cells(document: Document, framework: FrameworkSection, control: Contro
     )
 
 
-def _print_csv(document: Document) -> None:
+def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from scanner.report.formats import csv
 
     with standard_output() as out:
-        csv.write(out, _COLUMNS, (_make_columns(*each) for each in _list_controls(document)))
+        csv.write(out, columns, rows)
+
+
+_NAMESPACE_HEAD: Final = ("CONTROL", "STATE", "NUMBER", "OPEN", "ACCEPTED", "NAMESPACES")
+_NAMESPACE_COLUMNS: Final = (
+    *("framework", "version", "control", "title", "namespace", "state", "checks", "open", "accepted", "remedies"),
+)
+_FEW: Final = 5
+
+
+def _print_namespaces(document: Document) -> None:
+    """Print the states of each covered control with their namespaces; on stderr the controls that nothing covers, folded."""
+    from scanner.cli.terminal.stdout import visible
+    from scanner.report.document.sentences import uncovered_line
+
+    covered = [each for each in _list_controls(document) if each[1].covered]
+    table(_NAMESPACE_HEAD, (cells for each in covered for cells in _list_namespace_cells(document, *each)))
+    uncovered = [control for _, control in _list_controls(document) if not control.covered]
+    if uncovered:
+        number = f"{len(uncovered):,} control{' is' if len(uncovered) == 1 else 's are'}"
+        sys.stderr.write(f"assay: {number} covered by nothing, so nothing is refused in any namespace:\n")
+    for control in uncovered:
+        sys.stderr.write(visible(f"assay: {control.id}: {uncovered_line(control)}") + "\n")
+
+
+def _list_namespace_cells(
+    document: Document, framework: FrameworkSection, control: ControlSection
+) -> Iterator[tuple[str, ...]]:
+    from scanner.report.document.sentences import group_namespaces
+    from scanner.report.text.titles import NAMESPACE_STATES
+
+    name = f"{framework.name}/{control.id}" if len(document.controls) > 1 else control.id
+    for state, namespaces in group_namespaces(control):
+        names = [each.namespace or "(cluster-scoped)" for each in namespaces]
+        more = f" and {len(names) - _FEW:,} more" if len(names) > _FEW else ""
+        yield (
+            name,
+            NAMESPACE_STATES[state],
+            f"{len(names):,}",
+            f"{sum(each.open for each in namespaces):,}",
+            f"{sum(each.accepted for each in namespaces):,}",
+            ", ".join(names[:_FEW]) + more,
+        )
+
+
+def _list_namespace_columns(document: Document) -> Iterator[tuple[str, ...]]:
+    """A row for each namespace of a control; one without a namespace for a control that nothing covers."""
+    for framework, control in _list_controls(document):
+        head = framework.name, framework.version, control.id, control.title
+        remedies = "; ".join(control.remedies)
+        for each in control.namespaces:
+            yield (*head, each.namespace, each.state, str(each.checks), str(each.open), str(each.accepted), remedies)
+        if not control.namespaces:
+            yield (*head, "", "noPolicy", "0", "0", "0", remedies)
 
 
 def _make_columns(framework: FrameworkSection, control: ControlSection) -> tuple[str, ...]:

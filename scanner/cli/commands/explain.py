@@ -64,7 +64,7 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Explain a policy and its findings, a problem or a finding, or list the problems of a workload or object."""
+    """Explain a policy and its findings, a problem or a finding, or list the problems and every check of a workload or object."""
     from scanner.cli.terminal import explanation
 
     with open_reader_at(db) as store:
@@ -119,7 +119,8 @@ class _Explaining:
         if self.python:
             raise UsageError("--python needs the name of a policy, which has no namespace: leave -n out")
         triage = Posture(get_settings()).triage(self.store, record)
-        return WorkloadExplanation(record, triage, self.screen, self.cluster).parts(subject, namespace)
+        explanation = WorkloadExplanation(record, triage, self.screen, self.cluster, self.store.read_objects_named)
+        return explanation.parts(subject, namespace)
 
     def _policies(self, used: Sequence[PolicyRecord], record: StoredScan) -> Iterator[Part]:
         """The explanation of the policies of one name: policies of several languages can share it."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never
 
 from scanner.config.current import get_settings
 from scanner.errors import UsageError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from scanner.cli.terminal.explanation import Part
     from scanner.model.policy import Policy
-    from scanner.model.population import GroupKind, RecordedObject, Workload
+    from scanner.model.population import ExaminedObject, GroupKind, RecordedObject, Workload
     from scanner.model.scans.scan import ProblemFinding, StoredFinding
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scanner.report.text.screen import Screen
     from scanner.store.read.lookup import ExplainedFinding, ExplainedProblem
 
-_HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE")
+_HEAD: Final = ("PROBLEM", "WOULD BE", "STATUS", "SEVERITY", "RULE AND MESSAGE")
 
 
 class NamedSubject(NamedTuple):
@@ -66,12 +66,23 @@ class WantedSubject:
         )
 
 
+class ObjectsOf(Protocol):
+    """Reads the objects of a scan with a name, and those of the workload with that name."""
+
+    def __call__(self, scan_id: str, /, *, kind: str, namespace: str, name: str) -> tuple[ExaminedObject, ...]:
+        """The objects."""
+        ...
+
+
 class WorkloadExplanation:
     """Explains a workload or an object of a scan."""
 
-    def __init__(self, record: StoredScan, triage: Triage, screen: Screen, cluster: str) -> None:
+    def __init__(
+        self, record: StoredScan, triage: Triage, screen: Screen, cluster: str, read_objects: ObjectsOf
+    ) -> None:
         """Read nothing yet. `cluster` is what the user named to choose a cluster, or empty."""
         self._record, self._triage, self._screen, self._cluster = record, triage, screen, cluster
+        self._read_objects = read_objects
 
     def parts(self, subject: str, namespace: str) -> Iterator[Part]:
         """The problems of what `subject` names. Raises UsageError for a name that the scan does not know."""
@@ -156,10 +167,36 @@ class WorkloadExplanation:
             yield f"{named.title}: {plural(len(still_open), 'open problem')} in scan {scan}{effect}"
             if problems:
                 yield Table(_HEAD, [self._cells(each) for each in problems])
+            yield from self._checks(named, findings)
             worst += problems[:1]
         if worst:
             first = min(worst, key=self._order).problem.id
             yield Command(self._explain(first), "why this problem breaks its rule")
+
+    def _checks(self, named: NamedSubject, findings: Sequence[ProblemFinding]) -> Iterator[Part]:
+        """Every check that matched the objects of a subject, passes included."""
+        from scanner.cli.terminal.explanation import Table
+        from scanner.report.lists.object_checks import NOT_STORED, check_lines, count_outcomes
+        from scanner.report.text.names import owner_title
+        from scanner.report.text.numbers import plural
+
+        objects = self._read_objects(self._record.scan.id, kind=named.kind, namespace=named.namespace, name=named.name)
+        stored = [each.stored for each in findings if each.stored.status not in ("resolved", "preview")]
+        lines = check_lines(objects, stored, self._triage)
+        if not lines:
+            return
+        owners = ", ".join(sorted({owner_title(self._triage.owner_of(each.kept)) for each in objects}))
+        recorded = [each.since for each in objects if each.since]
+        since = f", recorded since {_format_time(min(recorded))}" if recorded else ""
+        yield ""
+        yield f"{plural(len(lines), 'check')} of {plural(len(objects), 'object')}: {count_outcomes(lines)}"
+        yield f"Owner {owners}{since}"
+        rows = [
+            (line.words, _format_time(line.since) if line.since else "", f"{line.policy[1]} {line.check}", line.binding)
+            for line in lines
+        ]
+        yield Table(("OUTCOME", "OPEN SINCE", "CHECK", "BINDING"), rows)
+        yield NOT_STORED
 
     def _sorted(self, findings: Iterable[ProblemFinding]) -> list[WorstProblem]:
         """The problems of some findings, those that would be refused first, resolved ones last."""
@@ -190,12 +227,10 @@ class WorkloadExplanation:
         )
 
     def _cells(self, worst: WorstProblem) -> tuple[str, ...]:
-        from scanner.report.formats.worst_table import effect
-        from scanner.report.text.titles import message_of
+        from scanner.report.formats.worst_table import effect, problem_sentence
+        from scanner.report.text.titles import check_title
 
         problem, finding = worst.problem, worst.example.finding
-        title = self._triage.description(finding.policy_key).title
-        meaning = title if title != finding.policy else message_of(finding)
         severity = self._triage.severity(*problem.severity_key)
         status = _describe_status(worst)
         would_be = "" if problem.status == "resolved" else effect(worst)
@@ -204,7 +239,7 @@ class WorkloadExplanation:
             would_be,
             status,
             str(severity),
-            f"{finding.policy}: {' '.join(meaning.split())}",
+            f"{finding.policy} {check_title(finding.check)}: {problem_sentence(self._triage, worst)}",
         )
 
     def _unknown(self, wanted: WantedSubject, subject: str) -> str:

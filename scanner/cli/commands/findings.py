@@ -193,7 +193,9 @@ def _check_workload(text: str) -> str:
 
 def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
     from scanner.report.lists.finding_columns import FINDINGS
+    from scanner.report.lists.problem_facts import effect_of_finding
     from scanner.report.text.names import object_name, owner_title
+    from scanner.report.text.titles import check_title, sentence_of
 
     triage = chosen.triage
 
@@ -202,7 +204,18 @@ def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limi
         place = f"{finding.kind} {object_name(finding)}"
         severity, owner = str(triage.severity(*finding.severity_key)), owner_title(triage.owner(stored))
         status = f"{stored.status}, waived" if triage.waiver(stored) else stored.status
-        return stored.id, status, f"{stored.first_seen:%Y-%m-%d}", severity, owner, finding.policy, place
+        would_be = "" if stored.status == "resolved" else effect_of_finding(finding)
+        return (
+            stored.id,
+            status,
+            f"{stored.first_seen:%Y-%m-%d}",
+            would_be,
+            severity,
+            owner,
+            f"{finding.policy} {check_title(finding.check)}",
+            place,
+            sentence_of(finding, triage.description(finding.policy_key).title),
+        )
 
     form = _Form("findings", _FINDING, cells, FINDINGS, _Context(triage, record))
     _print(record, chosen.findings(limit), form, output, limit)
@@ -210,30 +223,50 @@ def _print_findings(record: StoredScan, chosen: ChosenRows, output: Output, limi
 
 def _print_problems(record: StoredScan, chosen: ChosenRows, output: Output, limit: int) -> None:
     from scanner.report.lists.problem_columns import PROBLEMS
+    from scanner.report.lists.problem_facts import effect_of
     from scanner.report.text.names import owner_title
+    from scanner.report.text.titles import check_title, sentence_of
 
     triage = chosen.triage
 
     def cells(problem: Problem) -> tuple[str, ...]:
         top = problem.workload
         place = f"{top.kind} {'/'.join(filter(None, (top.namespace, top.name)))}"
+        would_be = (
+            ""
+            if problem.status == "resolved"
+            else effect_of(problem.example.outcome, denies=problem.denies, action=problem.action)
+        )
         return (
             problem.id,
             f"{problem.status}, waived" if problem.waiver else problem.status,
             f"{problem.first_seen:%Y-%m-%d}",
             str(problem.findings),
+            would_be,
             str(triage.severity(*problem.severity_key)),
             owner_title(triage.owner(problem)),
-            problem.policy,
+            f"{problem.policy} {check_title(problem.check)}",
             place,
+            sentence_of(problem.example, triage.description(problem.policy_key).title),
         )
 
     form = _Form("problems", _PROBLEM, cells, PROBLEMS, _Context(triage, record))
     _print(record, chosen.problems(limit), form, output, limit)
 
 
-_FINDING: Final = ("FINDING", "STATUS", "SINCE", "SEVERITY", "OWNER", "POLICY", "OBJECT")
-_PROBLEM: Final = ("PROBLEM", "STATUS", "SINCE", "FINDINGS", "SEVERITY", "OWNER", "POLICY", "WORKLOAD")
+_FINDING: Final = ("FINDING", "STATUS", "SINCE", "WOULD BE", "SEVERITY", "OWNER", "RULE", "OBJECT", "MESSAGE")
+_PROBLEM: Final = (
+    "PROBLEM",
+    "STATUS",
+    "SINCE",
+    "FINDINGS",
+    "WOULD BE",
+    "SEVERITY",
+    "OWNER",
+    "RULE",
+    "WORKLOAD",
+    "MESSAGE",
+)
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ def command(
             *("POLICY", "SEVERITY", "AUDITABILITY", "FAILURE POLICY", "BINDINGS", "MATCHED", "SOURCE"),
             "CATEGORY",
             "TITLE",
+            "VENDOR",
         ),
         (
             (
@@ -73,6 +74,7 @@ def command(
                 policy_record.policy.source,
                 description.category,
                 description.title,
+                _describe_vendor(policy_record),
             )
             for policy_record, description in _sort_policies(described, sort)
             if min_severity is None or description.severity.at_least(min_severity)
@@ -97,6 +99,14 @@ def _sort_policies(
 def _describe_binding(binding: Binding) -> str:
     actions = f" ({'+'.join(binding.actions)})" if binding.actions else ""
     return f"{binding.name}{actions}"
+
+
+def _describe_vendor(policy_record: PolicyRecord) -> str:
+    """The vendor that installed a policy, and the mark that states it; an empty text for a policy without a mark."""
+    from scanner.posture.vendors import find_vendor
+
+    vendor = find_vendor(policy_record.policy.manifest)
+    return f"{vendor.name} ({vendor.mark})" if vendor else ""
 
 
 def _count_matched(policy_record: PolicyRecord) -> str:

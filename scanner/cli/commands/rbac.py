@@ -157,6 +157,9 @@ def generate(
             show_default=False,
         ),
     ] = "",
+    for_check: Annotated[
+        bool, typer.Option("--for-check", help="Print the roles that `assay check` needs instead.")
+    ] = False,
     connection: Connection,
 ) -> None:
     """Print the roles that a scan needs, for exactly the kinds, params and namespaces of the bound policies."""
@@ -164,10 +167,13 @@ def generate(
 
     from scanner.cli.terminal.stdout import text
     from scanner.cluster.live.rights import make_roles
-    from scanner.rbac import list_permissions
+    from scanner.rbac import list_check_permissions, list_permissions
 
-    options = _read_options(scope)
-    needs = list_permissions(connection.cluster(), options, scope.waivers_namespace)
+    options, cluster = _read_options(scope), connection.cluster()
+    if for_check:
+        needs = list_check_permissions(cluster, options)
+    else:
+        needs = list_permissions(cluster, options, scope.waivers_namespace)
     written = yaml.safe_dump_all(make_roles(needs.rights, name, subject), sort_keys=False, default_flow_style=None)
     text(written.splitlines())
     _print_gaps(needs)

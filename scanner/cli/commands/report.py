@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import typer
@@ -39,7 +41,8 @@ def command(
         record = find_stored_scan(store, scan, cluster_name, posture.at)
         baseline = gates.named_baseline(store, record.scan.cluster.name)
         record, verdict = gates.compare_and_evaluate(store, record, baseline, posture)
-        document = document_of(record, posture.of(store, record), posture.day, gates.report_options())
+        options = replace(gates.report_options(), compare=partial(store.compare_since, record.scan.id))
+        document = document_of(record, posture.of(store, record), posture.day, options)
         outputs.write(document, make_screen(arguments, db, screen, pages=outputs.has_pages))
         if gates.fail_on and record.scan.state is not ScanState.COMPLETE:
             raise typer.Exit(_INCOMPLETE)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -88,6 +89,16 @@ def command(arguments: typer.Context, flags: ScanFlags) -> None:
         raise UsageError("--fleet needs --index N for one cluster, or --parallel N for all of them")
 
 
+def _log_controls(document: Document) -> None:
+    """Log what readers of the report see beside its controls: logs may be all that is kept of a run."""
+    from scanner.cli.terminal.stderr import JsonLines, log
+    from scanner.report.document.sentences import whole_policies_note
+
+    for framework in document.controls if isinstance(sys.stderr, JsonLines) else ():
+        if note := whole_policies_note(framework):
+            log(sys.stderr, f"{framework.heading}: {note}", {"framework": framework.name})
+
+
 def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
     """Scan a cluster, or repeat a scan from its snapshot, which enters no history by itself. Ends with the exit code of the scan."""
     snapshot = find_snapshot(flags.manifests.source)
@@ -119,8 +130,6 @@ def scan_once(arguments: typer.Context, flags: ScanFlags) -> None:
     ):
         with flags.second_opinion.comparison() as comparison, ExitStack() as stack:
             source = open_cluster(flags, options, policy_files, unwritten)
-            if source.replayed:
-                stack.callback(source.replayed.close)
             run_record.name(source.place)
             metrics.name(flags.run_name or source.place)
             recording = begin_recording_of(flags, source, stack)
@@ -148,10 +157,12 @@ def scan_once(arguments: typer.Context, flags: ScanFlags) -> None:
                 if interruption.happened and ending.code != EXIT_INTERRUPTED:
                     ending = Ending(EXIT_INTERRUPTED, INTERRUPTED)
                 run_record.because(ending.reason)
-                document = document_of(record, posture.of(store, record), options=flags.gates.report_options())
+                compared = replace(flags.gates.report_options(), compare=partial(store.compare_since, record.scan.id))
+                document = document_of(record, posture.of(store, record), options=compared)
                 metrics.scanned(document, store)
                 conclude(document, ending)
                 _print_summary(record, document, outputs, progress, ending.code, source.cluster)
+                _log_controls(document)
                 outputs.write(document, _make_screen(arguments, flags, outputs))
         except KeyboardInterrupt:
             sys.stderr.write(f"assay: interrupted; the scan is stored, print its report with: assay report {scan.id}\n")
@@ -194,6 +205,8 @@ def open_cluster(flags: ScanFlags, options: Options, policy_files: PolicyFiles, 
 def begin_recording_of(flags: ScanFlags, source: OpenedCluster, stack: ExitStack) -> RecordingCluster | None:
     """The cluster that is written into a snapshot, if the scan makes one; what is not complete is removed at the end of the stack."""
     path = flags.snapshot.snapshot
+    if source.replayed:
+        stack.callback(source.replayed.close)
     return stack.enter_context(begin_recording(source.cluster, path)) if path else None
 
 

@@ -73,12 +73,17 @@ def create(
         limits=limits,
         snapshot=SnapshotFlags(snapshot=file),
     )
-    if snapshot := find_snapshot(manifests.source):
-        raise UsageError(f"{snapshot} is a snapshot already: copy the file")
-    reject_combinations(flags, None)
+    _reject_snapshot(flags)
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
         history = replace(flags.history, db=f"sqlite:{folder}/scan.sqlite")
         _create(arguments, replace(flags, history=history))
+
+
+def _reject_snapshot(flags: ScanFlags) -> None:
+    """Raise UsageError for a snapshot of a snapshot, and for flags that cannot be combined."""
+    if snapshot := find_snapshot(flags.manifests.source):
+        raise UsageError(f"{snapshot} is a snapshot already: copy the file")
+    reject_combinations(flags, None)
 
 
 def _create(arguments: typer.Context, flags: ScanFlags) -> None:

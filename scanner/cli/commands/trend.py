@@ -5,6 +5,7 @@ The JSON has the form of `docs/trend.schema.json`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,10 @@ EPILOG = (
 
 _WIDTH: Final = 30
 """The longest line of characters."""
+_WIDEST: Final = 70
+"""The most bars."""
+_AXIS: Final = 10
+"""The columns of the scale beside bars."""
 _NAME: Final = 28
 """The longest name of a policy: the table fits 80 columns."""
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
@@ -215,7 +220,9 @@ def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     recorded = trend.days
     first, last = recorded[0].day, recorded[-1].day
     scanned, asked = len(recorded), len(list(period))
-    text([f"Failing outcomes by policy, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
+    text([f"Open findings, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
+    _print_bars({day.day: day.findings for day in recorded}, recorded, period)
+    text(["", "Failing outcomes by policy:", ""])
     rows = (
         (
             _shorten(name),
@@ -232,6 +239,16 @@ def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     text(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
 
 
+def _print_bars(counts: Mapping[date, int], recorded: Sequence[Day], period: TrendPeriod) -> None:
+    """Numbers of the days as bars, as wide as the terminal allows."""
+    from scanner.cli.terminal.bars import can_draw_blocks, draw_bars
+    from scanner.report.text.screen import width_of
+
+    room = max(_WIDTH, min(_WIDEST, width_of(sys.stdout, os.environ) - _AXIS))
+    changed = {day.day for day in recorded if day.rules_changed}
+    text(draw_bars(counts, _group_days(period, room), changed, blocks=can_draw_blocks()))
+
+
 def _print_days(trend: TrendOfDays, period: TrendPeriod) -> None:
     """A row for each day: the outcomes of the chosen policies."""
     recorded = trend.days
@@ -241,7 +258,9 @@ def _print_days(trend: TrendOfDays, period: TrendPeriod) -> None:
         day: sum(count for (outcome, _), count in counts.items() if outcome in _list_failing_outcomes())
         for day, counts in outcomes.items()
     }
-    text([f"Failing outcomes: {_draw_line(failing, period)}", ""])
+    text(["Failing outcomes by day:", ""])
+    _print_bars(failing, recorded, period)
+    text([""])
     columns = (*dict.fromkeys(_list_columns().values()), _DEPENDS, _OTHER)
     shown = [name for name in columns if any(counts[name] for counts in counted.values())]
     changed = {day.day: _CHANGED for day in recorded if day.rules_changed}
@@ -296,10 +315,10 @@ def _draw_line(counts: Mapping[date, int], period: TrendPeriod) -> str:
 
 
 @cache
-def _group_days(period: TrendPeriod) -> Sequence[Sequence[date]]:
-    """The days of each character of a line; every policy has the same."""
+def _group_days(period: TrendPeriod, room: int = _WIDTH) -> Sequence[Sequence[date]]:
+    """The days of each character of a line with room for so many; every policy has the same."""
     days = list(period)
-    size = -(-len(days) // _WIDTH)
+    size = -(-len(days) // room)
     return [days[start : start + size] for start in range(0, len(days), size)]
 
 

@@ -50,7 +50,7 @@ ControlsOption = Annotated[
     typer.Option(
         "--controls",
         metavar="PATH",
-        help="Report by control: a file or folder of control mappings (repeatable).",
+        help="Report by control: a file or folder of control mappings, or the name of a shipped one such as cis-kubernetes-5 (repeatable).",
         show_default=False,
     ),
 ]

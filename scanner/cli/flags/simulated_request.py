@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,17 +27,9 @@ class SimulatedOperation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFlags(FlagGroup):
-    """The operation and the user of the simulated requests."""
+class RequesterFlags(FlagGroup):
+    """The user of the simulated requests."""
 
-    operation: Annotated[
-        SimulatedOperation,
-        typer.Option(
-            "--operation",
-            help="Operation to simulate. auto: CREATE where a rule matches it, else a no-op UPDATE.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = SimulatedOperation.AUTO
     user: Annotated[
         str,
         typer.Option(
@@ -81,6 +73,25 @@ class RequestFlags(FlagGroup):
         if not self.user:
             return None
         return build_user_info(self.user, self.user_groups, uid=self.user_uid, extra=_read_pairs(self.user_extra))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFlags(FlagGroup):
+    """The operation and the user of the simulated requests."""
+
+    operation: Annotated[
+        SimulatedOperation,
+        typer.Option(
+            "--operation",
+            help="Operation to simulate. auto: CREATE where a rule matches it, else a no-op UPDATE.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = SimulatedOperation.AUTO
+    as_user: RequesterFlags = field(default_factory=RequesterFlags)
+
+    def requester(self) -> UserInfo | None:
+        """See RequesterFlags."""
+        return self.as_user.requester()
 
 
 def _read_pairs(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

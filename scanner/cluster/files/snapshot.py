@@ -38,7 +38,7 @@ from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
 from scanner.model.release import NEWEST, format_minor
-from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.resource import Kind, ObjectKey, Page, UserInfo
 from scanner.model.scans.place import ObjectName, Place, PlacedObject, name_field
 from scanner.model.scans.scan import FILES, STDIN, ClusterIdentity, OutOfScope, ServerCounts, Unneeded
 from scanner.mutate.versions import convert
@@ -290,6 +290,18 @@ class SnapshotCluster:
             yield Page(kind, number, orjson.dumps({"items": bodies}))
         if withheld:
             raise ListFailed("failed", _explain_inconvertible(withheld, kind))
+
+    def read_objects(self, names: Sequence[ObjectKey]) -> list[JsonObject | ListFailed | None]:
+        """The objects of some names, in the versions of their kinds; None for one that no document describes."""
+        return [self._read_object(name) for name in names]
+
+    def _read_object(self, wanted: ObjectKey) -> JsonObject | ListFailed | None:
+        kind, namespace, name = wanted
+        family = self._objects.get(_get_family(kind), ())
+        selected = [stored for stored in family if (stored.namespace, stored.name) == (namespace, name)]
+        withheld: list[_StoredObject] = []
+        body = next(self._convert_objects(selected, kind, withheld), None)
+        return ListFailed("failed", _explain_inconvertible(withheld, kind)) if withheld else body
 
     def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
         """The metadata of the objects of a kind by namespace and name, 500 a page; it is the same in every version."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import MAXYEAR, UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -30,12 +31,15 @@ from scanner.cluster.requests.session import ApiSession, HttpResponse, NoRespons
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
-from scanner.model.resource import ANONYMOUS, Kind, Page, UserInfo
+from scanner.model.resource import ANONYMOUS, Kind, ObjectKey, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
 from scanner.rbac import METRICS, Permission
 from scanner.scan.edges import Discovery
 
 CHUNK_SIZE: Final = 500
+_AT_ONCE: Final = 8
+"""The objects that are read at the same time."""
+_SEVERAL: Final = 2
 _OK: Final = 200
 _CREATED: Final = 201
 _UNAUTHORIZED: Final = 401
@@ -150,6 +154,22 @@ class LiveCluster:
             raise ClusterError(
                 f"cannot determine the permission to create SubjectAccessReviews: {error}. Scan again"
             ) from error
+
+    def read_objects(self, names: Sequence[ObjectKey]) -> list[JsonObject | ListFailed | None]:
+        """The objects of some names, read at the same time; None for one that does not exist.
+
+        An object that cannot be read is the reason why. Raises ClusterError for credentials that are rejected.
+        """
+        if len(names) < _SEVERAL:
+            return [self._read_object(name) for name in names]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(self._read_object, names))
+
+    def _read_object(self, wanted: ObjectKey) -> JsonObject | ListFailed | None:
+        try:
+            return self.dry_runs().read(*wanted)
+        except ListFailed as error:
+            return error
 
     def schemas(self) -> ServedSchemas:
         """The merge schemas in the server's OpenAPI documents."""

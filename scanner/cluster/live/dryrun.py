@@ -21,6 +21,8 @@ from scanner.parity import Response
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
+_MANAGER: Final = "assay-check"
+"""A field manager that owns no field: what it does not name stays."""
 _OK: Final = 200
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
@@ -72,6 +74,14 @@ class DryRuns:
         namespace, name = _get_names(body)
         path = _make_path(kind, namespace, name)
         return _make_response(self._send(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
+
+    def apply(self, kind: Kind, body: JsonObject) -> Response:
+        """See DryRunApplier."""
+        namespace, name = _get_names(body)
+        path = _make_path(kind, namespace, name)
+        return _make_response(
+            self._send(lambda: self._session.dry_run("PATCH", path, body, manager=_MANAGER), f"{kind.resource} {name}")
+        )
 
     @staticmethod
     def _send(request: Callable[[], HttpResponse], what: str) -> HttpResponse:

@@ -116,12 +116,17 @@ _Outcome: TypeAlias = HttpResponse | _ConnectionLost | _ResponseLate
 """The result of an attempt: a response, or the reason why there is none."""
 
 
+_APPLY: Final = "application/apply-patch+yaml"
+"""The content type of a server-side apply; JSON is YAML."""
+
+
 @dataclass(frozen=True, slots=True)
 class _HttpRequest:
     method: str
     path: str
     accept: str
     body: bytes | None = None
+    content_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +247,20 @@ class ApiSession:
         with time_limit.count_time():
             return self._persist(request, make_retry(), time_limit)
 
-    def dry_run(self, method: Literal["POST", "PUT"], path: str, body: Json) -> HttpResponse:
+    def dry_run(
+        self, method: Literal["POST", "PUT", "PATCH"], path: str, body: Json, *, manager: str = ""
+    ) -> HttpResponse:
         """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
+
+        A PATCH is a server-side apply by a field manager that owns no field yet, and takes over those of others.
 
         This is the only place that writes, and `dryRun=All` is part of every path. Admission answers 500 where a policy
         or a webhook fails: the same Status twice is the answer, and no further retry follows.
         """
-        request = _HttpRequest(method, f"{path}?dryRun=All", "application/json", orjson.dumps(body))
+        applied = {"fieldManager": manager, "force": "true"} if method == "PATCH" else {}
+        query = urlencode({"dryRun": "All", **applied})
+        content_type = _APPLY if method == "PATCH" else "application/json"
+        request = _HttpRequest(method, f"{path}?{query}", "application/json", orjson.dumps(body), content_type)
         time_limit = TimeLimit()
         with time_limit.count_time():
             return self._persist(request, make_retry(), time_limit, settles=_is_same_answer)
@@ -355,7 +367,7 @@ class ApiSession:
             self._secrets.add(*list_secrets(authorization))
             headers.add("Authorization", authorization)
         if request.body is not None:
-            headers.add("Content-Type", "application/json")
+            headers.add("Content-Type", request.content_type)
         if self._as_user:
             headers.add("Impersonate-User", self._as_user)
         for group in self._as_groups:

@@ -4,7 +4,7 @@
 of its bytes in the archive. The comment of the archive is `sha256:` with the digest of all bytes from the trailer to that comment. A file
 without a trailer was cut off. Nothing is unpacked to a disk.
 
-Rules: `docs/evidence.md`, `docs/adr/0090-a-snapshot-replays.md`.
+Rules: `docs/evidence.md`, `docs/adr/0087-a-snapshot-replays.md`.
 """
 
 from __future__ import annotations

@@ -88,6 +88,10 @@ class SeverityRanks:
         return {*self.policies.values(), *self.checks.values()} <= {self.usual}
 
 
+ProblemsByCheck: TypeAlias = Mapping[tuple[PolicyKey, str], OpenProblems]
+"""Open problems by policy and expression of their check."""
+
+
 class ProblemGroup(NamedTuple):
     """`rank` is that of the severity of the checks, 0 for the worst. `action` is the strictest one, or empty; `outcome` is violated, errored or wouldChange: the first that a finding has.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -316,6 +317,13 @@ class Unneeded(StrEnum):
 
 LEGACY_ENDING: Final = ": Kyverno 1.20 plans to stop running them"
 """The end of the reason for older policies that were counted."""
+NOT_KNOWN: Final = "whether there are any"
+"""The beginning of the reason for objects that could not be listed: whether there are any is not known."""
+NEVER_CALLED: Final = "the API server never calls it"
+"""The end of the reason for webhooks that decide nothing."""
+CONSTRAINTS: Final = "constraints.gatekeeper.sh"
+"""The API group of Gatekeeper's constraints."""
+_COUNTED: Final = re.compile(r"([\d,]+)(?: objects?\b| \(|:)")
 _UNNEEDED: Final = frozenset(Unneeded)
 
 
@@ -323,8 +331,9 @@ _UNNEEDED: Final = frozenset(Unneeded)
 class OutOfScope:
     """An item that a scan does not evaluate, and that makes no scan incomplete.
 
-    Either an object of the cluster that also decides about requests, such as a webhook, or (`unneeded`) an item that no bound policy
-    can match, or older policies: `kind` is one of `Unneeded` then, and `name` the place of the item, or the kind of the policies.
+    Either an object of the cluster that also decides about requests, such as a webhook, or all objects of a kind that do: `kind` is the
+    resource then, such as `resourcequotas`, and `name` the kind. Or (`unneeded`) an item that no bound policy can match, or older
+    policies: `kind` is one of `Unneeded` then, and `name` the place of the item, or the kind of the policies.
     """
 
     kind: str
@@ -335,6 +344,14 @@ class OutOfScope:
     def unneeded(self) -> bool:
         """Return whether the scan does not need the item, and names it as *out of scope*."""
         return self.kind in _UNNEEDED
+
+    @property
+    def number(self) -> int | None:
+        """The number of objects for which the item stands, None if it is not known. The reason begins with it, if it is not 1."""
+        if self.why.startswith(NOT_KNOWN):
+            return None
+        counted = _COUNTED.match(self.why)
+        return int(counted[1].replace(",", "")) if counted else 1
 
 
 @dataclass(frozen=True, slots=True)

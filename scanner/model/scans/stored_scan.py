@@ -12,8 +12,16 @@ from scanner.model.population import EvaluatedObjects, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_history import ProblemHistory
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 
@@ -101,6 +109,10 @@ class StoredScan(ScanRecord, ABC):
         """The numbers of open problems without waived rows by policy, severity, action and outcome, in ascending order."""
 
     @abstractmethod
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """The numbers of open problems without waived rows by policy and expression of their check."""
+
+    @abstractmethod
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """The numbers of open problems without waived rows by namespace; the empty name stands for cluster-scoped objects."""
 
@@ -147,3 +159,11 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
         """The failing checks of one policy, or of each, by day."""
+
+    @abstractmethod
+    def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
+        """The problems of the last days of the cluster up to this scan, and the ages and places of its open ones without waived rows."""
+
+    @abstractmethod
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """Since when the rules of the scan have had their content, as far as earlier scans with its scope are kept."""

@@ -21,7 +21,7 @@ from scanner.mutate.registry.strategies import find_creation_strategy, find_upda
 from scanner.mutate.schema import Schema
 from scanner.mutate.walk import apply_within, drop_members, set_member
 
-__all__ = ["convert_round_trip", "keep_metadata", "prepare_second_pass", "store_update"]
+__all__ = ["convert_round_trip", "decode", "keep_metadata", "prepare_second_pass", "prepare_write", "store_update"]
 
 _REMEMBERED = 8
 
@@ -40,7 +40,7 @@ class _Update:
 
     def __init__(self, schema: Schema, before: JsonObject, *, created: bool) -> None:
         self.schema, self.before, self.created = schema, before, created
-        self._old = _decode(schema, before)
+        self._old = decode(schema, before)
         self._start = self._update(self._old, self._old)
         self._known: list[tuple[JsonObject, JsonObject]] = []
 
@@ -56,9 +56,9 @@ class _Update:
         schema, before, start = self.schema, self.before, self._start
         after = convert_into(schema, before, after)
         if start is before or is_same_json(start, before):
-            updated = self._update(self._old, _decode(schema, after))
+            updated = self._update(self._old, decode(schema, after))
         else:
-            updated = restore(before, start, self._update(start, _decode(schema, complete(before, start, after))))
+            updated = restore(before, start, self._update(start, decode(schema, complete(before, start, after))))
         return before if is_same_json(before, updated) else updated
 
     def _update(self, old: JsonObject, new: JsonObject) -> JsonObject:
@@ -99,9 +99,25 @@ def prepare_second_pass(schema: Schema, before: JsonObject, after: JsonObject) -
     return apply_plugins(schema.resolve(schema.root).name, before, converted)
 
 
-def _decode(schema: Schema, document: JsonObject) -> JsonObject:
-    """An object as the server stores it."""
+def decode(schema: Schema, document: JsonObject) -> JsonObject:
+    """An object as the server reads it: with its defaults, and after its internal type."""
     return convert_round_trip(schema, set_defaults(schema, document))
+
+
+def prepare_write(schema: Schema, old: JsonObject | None, new: JsonObject) -> JsonObject:
+    """The decoded object of a request as validation reads it: `rest.BeforeCreate` without an old object, `rest.BeforeUpdate` with it.
+
+    The fields that a server sets when it creates an object, such as its uid, are missing.
+    """
+    name = schema.resolve(schema.root).name
+    if old is None:
+        start = {"metadata": drop_members(as_object(new.get("metadata")), *_SERVER_SET)}
+        kept = drop_members(keep_metadata(start, new), "status")
+        prepared = find_creation_strategy(name)(kept, drop_disabled(schema, EMPTY, kept))
+    else:
+        kept = keep_status(old, keep_metadata(old, new))
+        prepared = find_update_strategy(name)(old, drop_disabled(schema, old, kept))
+    return set_defaults(schema, prepared)
 
 
 # The metadata after an update: fields that clients cannot set keep the stored values.

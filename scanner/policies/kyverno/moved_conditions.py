@@ -139,10 +139,9 @@ class MovedConditions:
 def _values(request: Request) -> dict[str, object]:
     """The values of the conditions in a webhook; there is no Namespace."""
     deletes = request.operation == "DELETE"
-    body = request.resource.body
     return {
-        "object": None if deletes else body,
-        "oldObject": None if request.operation == "CREATE" else body,
+        "object": None if deletes else request.resource.body,
+        "oldObject": None if request.operation == "CREATE" else request.old_body,
         "request": make_condition_request(request),
         "namespaceObject": None,
         **make_authorization(request),

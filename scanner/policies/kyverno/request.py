@@ -28,17 +28,19 @@ def activation(
 
     `absent` is the value of an object that the request does not have.
     """
-    body = doubled(request.resource.body) if mode.numbers_as_doubles else request.resource.body
+    body, old = request.resource.body, request.old_body
+    if mode.numbers_as_doubles:
+        body, old = doubled(body), doubled(old)
     return {
         **library_values,
         "object": absent if request.operation == "DELETE" else body,
-        "oldObject": body if request.operation in _REPLACED else absent,
-        "request": _request_map(request, body, mode),
+        "oldObject": old if request.operation in _REPLACED else absent,
+        "request": _request_map(request, body, old, mode),
         "namespaceObject": request.namespace_object,
     }
 
 
-def _request_map(request: Request, body: Json, mode: KyvernoMode) -> dict[str, object]:
+def _request_map(request: Request, body: Json, old: Json, mode: KyvernoMode) -> dict[str, object]:
     namespace = request.namespace if mode.server else request.resource.namespace
     named = {"name": request.resource.name, "namespace": namespace}
     return {
@@ -47,7 +49,7 @@ def _request_map(request: Request, body: Json, mode: KyvernoMode) -> dict[str, o
         "operation": request.operation,
         "userInfo": make_user_info(request.user),
         "object": None if request.operation == "DELETE" else body,
-        "oldObject": body if request.operation in _REPLACED else None,
+        "oldObject": old if request.operation in _REPLACED else None,
         "dryRun": False,
         "options": None,
     }

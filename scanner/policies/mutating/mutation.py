@@ -224,15 +224,19 @@ class PolicyRun:
 
     def still_selects(self, body: JsonObject) -> bool:
         """Return whether the selectors match a changed object: for an UPDATE the old object is enough."""
-        return self._selects(body, objects=self.request.operation == "CREATE")
+        if self.request.operation == "CREATE":
+            return self._selects(body)
+        old = self.request.old
+        return self._selects(body, objects=old is not None, old_labels=old.labels if old else None)
 
-    def _selects(self, body: JsonObject, *, objects: bool = True) -> bool:
+    def _selects(self, body: JsonObject, *, objects: bool = True, old_labels: Mapping[str, str] | None = None) -> bool:
         """Return whether policy and binding select an object by its labels; a Namespace's labels are its namespace's too."""
         matches = [match for match in (self.compiled.policy.match, self.request.narrowing) if match is not None]
         if all(match.object_selector.empty and match.namespace_selector.empty for match in matches):
             return True
         labels = text_map(dig(body, "metadata", "labels"))
-        if objects and not all(match.object_selector.matches(labels) for match in matches):
+        either = [labels] if old_labels is None else [labels, old_labels]
+        if objects and not all(any(map(match.object_selector.matches, either)) for match in matches):
             return False
         is_namespace = self.request.matched.plural == NAMESPACES.plural
         return not is_namespace or all(match.namespace_selector.matches(labels) for match in matches)

@@ -15,7 +15,7 @@ from scanner.model.resource import Kind, Resource
 from scanner.policies.pod_security.baseline import ANNOTATIONS, Failure
 from scanner.policies.pod_security.derived import differs, make_pod
 from scanner.policies.pod_security.labels import Mode
-from scanner.policies.pod_security.pods import TEMPLATES, Pod, find_template, list_read_fields, read_pod
+from scanner.policies.pod_security.pods import TEMPLATES, Pod, find_template, is_significant, list_read_fields, read_pod
 from scanner.policies.pod_security.restricted import PodCheck
 from scanner.policies.pod_security.standards import Server, apply_checks
 
@@ -27,6 +27,7 @@ READ_FIELDS: Final = frozenset({*list_read_fields(*ANNOTATIONS, _MIRROR), ("obje
 _FINISHED: Final = ("Succeeded", "Failed")
 _JUDGED_ON_OWNER: Final = {("apps", "replicasets"): "Deployment", ("batch", "jobs"): "CronJob"}
 """The resources whose objects mostly belong to another workload, and the kind of that."""
+_SAME_CONTAINERS = Skipped(SkipReason.CONDITION_FALSE, "the update changes no container")
 _NO_SPEC = Skipped(SkipReason.CONDITION_FALSE, "the object has no pod spec")
 
 
@@ -80,6 +81,8 @@ class Judge:
         if self.of_pods and (owner := _find_owner(kind, body)):
             skipped = Skipped(SkipReason.CONDITION_FALSE, f"the pods of {owner} are judged")
             return tuple(CheckResult(check, skipped) for check in compiled.checks)
+        if request.old and (kind.group, kind.plural) == ("", "pods") and not is_significant(body, request.old.body):
+            return tuple(CheckResult(check, _SAME_CONTAINERS) for check in compiled.checks)
         failures = self.judge(kind, body)
         if failures is None:
             return tuple(CheckResult(check, _NO_SPEC) for check in compiled.checks)

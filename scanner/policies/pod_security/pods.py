@@ -17,6 +17,7 @@ from scanner.model.resource import Kind
 LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 """The lists of containers in the order in which checks read them."""
 _TEMPLATE: Final = ("spec", "template")
+_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
 TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "podtemplates"): ("template",),
     ("", "replicationcontrollers"): _TEMPLATE,
@@ -126,6 +127,26 @@ def read_pod(place: FieldPlace, document: JsonObject) -> Pod:
         containers=containers,
         secured=frozenset(security).union(*(container.security for container in containers)),
     )
+
+
+def is_significant(new: JsonObject, old: JsonObject) -> bool:
+    """Return whether an update of a pod is judged: `isSignificantPodUpdate`."""
+    if dig(new, "metadata", "deletionTimestamp") is not None:
+        return False
+    after, before = ([as_list(dig(pod, "spec", name)) for name in LISTS] for pod in (new, old))
+    if [len(containers) for containers in after[:-1]] != [len(containers) for containers in before[:-1]]:
+        return True
+    annotations = [text_map(dig(pod, "metadata", "annotations")) for pod in (new, old)]
+    ephemeral = {as_text(dig(container, "name")): container for container in before[-1]}
+    pairs = [pair for lists in zip(after[:-1], before[:-1], strict=True) for pair in zip(*lists, strict=True)]
+    pairs += [(container, ephemeral.get(as_text(dig(container, "name")))) for container in after[-1]]
+    return any(old is None or _differ(new, old, annotations) for new, old in pairs)
+
+
+def _differ(new: Json, old: Json, annotations: list[dict[str, str]]) -> bool:
+    """Return whether two forms of a container have another image, or another annotation with the seccomp profile."""
+    profiles = [of_pod.get(f"{_SECCOMP}{as_text(dig(new, 'name'))}") for of_pod in annotations]
+    return dig(new, "image") != dig(old, "image") or profiles[0] != profiles[1]
 
 
 def _list_containers(place: FieldPlace, spec: JsonObject) -> Iterator[Container]:

@@ -24,12 +24,13 @@ from scanner.posture.history.scan_diff import (
 )
 from scanner.posture.problem_ids import problem_id
 from scanner.posture.waivers.waiving import WaivedProblem, WaiverChanges
+from scanner.report.diff.alike import make_alike
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.document.waivers import waiver_text
 from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.scope import EVERYTHING, exclusions_of, scope_of
 from scanner.report.text.times import stamp
-from scanner.report.text.titles import CAUSES, RULES_KINDS
+from scanner.report.text.titles import CAUSES, RESOLUTIONS, RULES_KINDS
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
@@ -185,12 +186,22 @@ def change_words(problem: DifferingProblem) -> str:
     """The change of a problem, with the parts that changed or the reason of its resolution."""
     if problem.change is ProblemChange.RESOLVED:
         moved = f" to {join_texts(problem.moved_to)}" if problem.moved_to else ""
-        return f"resolved: {problem.resolution}{moved}" if problem.resolution else "resolved"
+        return (
+            f"resolved: {RESOLUTIONS.get(problem.resolution, problem.resolution)}{moved}"
+            if problem.resolution
+            else "resolved"
+        )
     if problem.change is ProblemChange.CHANGED:
         return f"changed: {join_texts(map(part_words(problem), problem.parts))}"
     if problem.unchecked_before:
         return f"{problem.change}, not checked before"
     return _CHANGES.get(problem.change.value, problem.change.value)
+
+
+def also_words(problem: DifferingProblem) -> str:
+    """The further causes of a change: `the object changed, too`; empty without one."""
+    also = ", and ".join(DIFF_CAUSES[kind] for kind in problem.cause.also)
+    return f"{also}, too" if also else ""
 
 
 def part_words(problem: DifferingProblem) -> Callable[[str], str]:
@@ -228,8 +239,11 @@ def message_lines(problem: DifferingProblem) -> Iterator[tuple[str, str]]:
 
 
 def rule_lines(difference: RuleDifference) -> list[str]:
-    """The unified diff of a rule as YAML, without the lines that name files."""
-    before, now = (_lines(document) for document in (difference.before, difference.now))
+    """The unified diff of a rule as YAML, without the lines that name files, and without what means the same (see `alike`)."""
+    texts = difference.before, difference.now
+    if texts[0] and texts[1]:
+        texts = make_alike(texts[0], texts[1])
+    before, now = map(_lines, texts)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False)))
     if max(len(before), len(now)) - same > _MOST_LINES:
         return [

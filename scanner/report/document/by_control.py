@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import Policy, PolicyKey
 from scanner.model.scans.census import Census
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, Coverage, CoverageState, ScanRecord, TallyKey
+from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, Coverage, CoverageState, OutcomeName, ScanRecord
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.posture.control_facts import Needs, Tallies, collect_evaluated_objects, facts_of, needs_of
-from scanner.posture.controls import ControlResult, ControlState, Framework, ScanFacts, evaluate_controls
+from scanner.posture.control_checks import Framework, ServingChecks, list_texts
+from scanner.posture.control_facts import (
+    EvaluatedByCheck,
+    Needs,
+    Tallies,
+    collect_evaluated_objects,
+    facts_of,
+    find_objects,
+    needs_of,
+)
+from scanner.posture.control_namespaces import ControlInNamespace, ControlNamespaces
+from scanner.posture.controls import ControlResult, ControlState, ScanFacts, evaluate_controls
 from scanner.posture.score import Score, Scores
 from scanner.posture.triage import Triage
 from scanner.report.document.counts import FindingCounts, count_findings
@@ -19,11 +29,16 @@ from scanner.report.document.counts import FindingCounts, count_findings
 
 @dataclass(frozen=True, slots=True)
 class ControlPolicy:
-    """A policy that a control selects; `bound` if a binding puts it into force."""
+    """A policy with checks that serve a control; `bound` if a binding puts such a check into force.
+
+    `checks` are the expressions of those that belong to the control, None for all of the policy. `stricter` checks demand more.
+    """
 
     language: str
     name: str
     bound: bool
+    checks: tuple[str, ...] | None = None
+    stricter: tuple[str, ...] = ()
 
     @property
     def key(self) -> PolicyKey:
@@ -44,8 +59,10 @@ class ControlCoverage:
 class ControlSection:
     """The state of a control in a scan. See `ControlResult` for the states and the reasons in `why`.
 
-    `objects` is the number of different objects that a validation or mutation of its policies was evaluated on, None if an older
-    version recorded the scan. `findings` are those of its policies in force, and `score` counts their checks, waived ones included.
+    `objects` is the number of different objects that its validations and mutations were evaluated on, None if an older version
+    recorded the scan. `findings` are those of its checks in force, and `score` counts these checks, waived ones included. `whole` are
+    the names of its policies that it selects with all of their several checks. `remedies` are the labels and policies that would cover a
+    control that nothing covers, and `namespaces` has the answers of admission about each other control.
     """
 
     id: str
@@ -54,12 +71,21 @@ class ControlSection:
     state_with_waivers: ControlState
     why: tuple[str, ...]
     policies: tuple[ControlPolicy, ...]
+    whole: tuple[str, ...]
     unmatched: tuple[str, ...]
     objects: int | None
     findings: FindingCounts
     coverage: ControlCoverage
     score: Score
     score_with_waivers: Score
+    remedies: tuple[str, ...]
+    namespaces: tuple[ControlInNamespace, ...]
+    checks: ServingChecks = field(metadata={"pages": True})
+
+    @property
+    def covered(self) -> bool:
+        """Return whether a policy of the scan has a check of the control in force."""
+        return any(policy.bound for policy in self.policies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +113,14 @@ class _ControlNumbers:
     census: Census
     triage: Triage
     needs: Needs
-    tallies: Mapping[PolicyKey, Tallies]
-    objects: Mapping[PolicyKey, int] | None
+    objects: EvaluatedByCheck | None
     facts: ScanFacts
+    namespaces: ControlNamespaces
+
+    @property
+    def policies(self) -> Sequence[Policy]:
+        """The policies of the scan."""
+        return [used.policy for used in self.record.policies]
 
 
 def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[FrameworkSection, ...]:
@@ -101,25 +132,16 @@ def frameworks_of(record: StoredScan, census: Census, triage: Triage) -> tuple[F
     from scanner.policies.language import list_constraints  # noqa: PLC0415
 
     needs = needs_of(record, list_constraints)
-    facts = facts_of(record, needs, triage.waived.tallies)
-    numbers = _ControlNumbers(
-        record, census, triage, needs, _group_by_policy(record.tallies), collect_evaluated_objects(record), facts
-    )
+    namespaces = ControlNamespaces(record, needs, triage.waived.tallies)
+    facts = replace(facts_of(record, needs, triage.waived.tallies), unrefused=namespaces.list_unrefused)
+    numbers = _ControlNumbers(record, census, triage, needs, collect_evaluated_objects(record), facts, namespaces)
     return tuple(_framework(framework, numbers) for framework in frameworks)
 
 
-def _group_by_policy(tallies: Tallies) -> Mapping[PolicyKey, Tallies]:
-    grouped: defaultdict[PolicyKey, dict[TallyKey, int]] = defaultdict(dict)
-    for tally, number in tallies.items():
-        grouped[tally.policy_key][tally] = number
-    return grouped
-
-
 def _framework(framework: Framework, numbers: _ControlNumbers) -> FrameworkSection:
-    policies = [used.policy for used in numbers.record.policies]
-    controls = tuple(
-        _control(result, numbers) for result in evaluate_controls(framework.controls, policies, numbers.facts)
-    )
+    ids = numbers.record.check_ids
+    results = evaluate_controls(framework.controls, numbers.policies, numbers.facts, ids)
+    controls = tuple(_control(result, numbers) for result in results)
     return FrameworkSection(
         name=framework.name,
         title=framework.title,
@@ -136,38 +158,48 @@ def _numbers_of(states: Iterable[ControlState]) -> dict[ControlState, int]:
 
 
 def _control(result: ControlResult, numbers: _ControlNumbers) -> ControlSection:
-    bound = frozenset(result.policies_in_force)
-    waived, score = numbers.triage.waived.tallies, _score(bound, numbers)
+    bound, checks = frozenset(result.policies_in_force), result.checks
+    waived, score = numbers.triage.waived.tallies, _score(bound, checks, numbers)
     return ControlSection(
         id=result.control.id,
         title=result.control.title,
         state=result.state,
         state_with_waivers=result.state_with_waivers,
         why=result.why,
-        policies=tuple(ControlPolicy(*policy, policy in bound) for policy in result.policies),
+        policies=tuple(_policy(policy, checks, bound=policy in bound) for policy in result.policies),
+        whole=tuple(_list_whole(checks, numbers)),
         unmatched=tuple(map(str, result.unmatched)),
-        objects=_objects(bound, numbers),
-        findings=_findings(bound, numbers.census),
+        objects=None if numbers.objects is None else find_objects(numbers.objects, checks).bit_count(),
+        findings=_findings(bound, checks, numbers.census),
         coverage=_coverage(_lines(bound, numbers)),
         score=score,
-        score_with_waivers=_score(bound, numbers, waived) if waived else score,
+        score_with_waivers=_score(bound, checks, numbers, waived) if waived else score,
+        remedies=() if bound else tuple(result.control.list_remedies()),
+        namespaces=numbers.namespaces.find_states(checks) if bound else (),
+        checks=checks,
     )
 
 
-def _objects(policies: frozenset[PolicyKey], numbers: _ControlNumbers) -> int | None:
-    if numbers.objects is None:
-        return None
-    together = 0
-    for policy in policies:
-        together |= numbers.objects.get(policy, 0)
-    return together.bit_count()
+def _policy(policy: PolicyKey, checks: ServingChecks, *, bound: bool) -> ControlPolicy:
+    own, stricter = checks.own.get(policy, frozenset()), checks.stricter.get(policy, frozenset())
+    if own is None:
+        return ControlPolicy(*policy, bound)
+    return ControlPolicy(*policy, bound, tuple(sorted(own)), tuple(sorted(stricter - own)))
 
 
-def _findings(policies: frozenset[PolicyKey], census: Census) -> FindingCounts:
+def _list_whole(checks: ServingChecks, numbers: _ControlNumbers) -> Iterator[str]:
+    whole = checks.whole_policies
+    several = {policy.key: len(list_texts(policy)) for policy in numbers.policies if policy.key in whole}
+    yield from (name for language, name in whole if several[language, name] > 1)
+
+
+def _findings(policies: frozenset[PolicyKey], checks: ServingChecks, census: Census) -> FindingCounts:
     return count_findings(
         (bucket, number)
         for bucket, number in census.items()
-        if bucket.policy in policies and bucket.status not in SINGLE_SCAN_STATUSES
+        if bucket.policy in policies
+        and checks.has(bucket.policy, bucket.expression)
+        and bucket.status not in SINGLE_SCAN_STATUSES
     )
 
 
@@ -185,16 +217,28 @@ def _coverage(lines: tuple[Coverage, ...]) -> ControlCoverage:
     )
 
 
-def _score(policies: frozenset[PolicyKey], numbers: _ControlNumbers, waived: Tallies | None = None) -> Score:
-    """The score of a control: that of a scan of its policies alone. Waived checks are left out."""
+def _score(
+    policies: frozenset[PolicyKey], checks: ServingChecks, numbers: _ControlNumbers, waived: Tallies | None = None
+) -> Score:
+    """The score of a control: that of a scan of its checks alone, and of the passes of stricter ones. Waived checks are left out."""
     record = numbers.record
     alone = replace(
         record,
         policies=tuple(used for used in record.policies if used.policy.key in policies),
-        tallies={
-            tally: number for policy in sorted(policies) for tally, number in numbers.tallies.get(policy, {}).items()
-        },
+        tallies=_select_tallies(policies, checks, record.tallies),
         coverage=_lines(policies, numbers),
         gaps=tuple(sorted({gap for policy in policies for gap in numbers.needs[policy].gaps})),
     )
     return Scores(alone, numbers.triage.severity, waived).score_scan()
+
+
+def _select_tallies(policies: frozenset[PolicyKey], checks: ServingChecks, tallies: Tallies) -> Tallies:
+    return {
+        tally: number
+        for tally, number in tallies.items()
+        if tally.policy_key in policies
+        and (
+            checks.has(*tally.severity_key)
+            or (tally.outcome is OutcomeName.PASSED and checks.has_stricter(*tally.severity_key))
+        )
+    }

@@ -20,9 +20,10 @@ from scanner.model.scans.scan import Health, PolicyRecord, ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
+from scanner.posture.vendors import Vendor, find_vendor
 from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
 from scanner.report.text.names import param_ref
-from scanner.report.text.titles import binding_note
+from scanner.report.text.titles import binding_note, check_title
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
@@ -85,7 +86,7 @@ class PolicySection:
     `auditability` has the classes of the policy, and is empty if an older version recorded the scan; `not_auditable` is the
     reason if no stored object can be evaluated. `reads_requester` marks a policy with outcomes, passes included, that can
     depend on the user: `requester` counts those. `manifest` is empty if the scan did not record the policy, and `written` is the one that its author applied with kubectl,
-    if that is known. `severity` and the
+    if that is known. `vendor` is the one that installed the policy, if marks of its manifest state it. `severity` and the
     texts after it are those of `posture.severity`.
     """
 
@@ -109,6 +110,7 @@ class PolicySection:
     health: tuple[Health, ...]
     manifest: JsonObject
     written: JsonObject = field(metadata=FOR_PAGES)
+    vendor: Vendor | None
     severity: Severity
     title: str
     category: str
@@ -121,6 +123,12 @@ class PolicySection:
     def key(self) -> PolicyKey:
         """Language and name of the policy."""
         return self.language, self.name
+
+    def name_check(self, check: Check) -> str:
+        """The name of a check beside that of the policy; empty for the only one of its kind, unless it has a name of its own."""
+        title = check_title(check)
+        several = sum(each.check.kind is check.kind for each in self.checks) > 1
+        return title if several or title == check.expression else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +213,7 @@ def _section(record: PolicyRecord, numbers: _PolicyNumbers) -> PolicySection:
         health=tuple(numbers.health.get(policy.key, ())),
         manifest=drop_server_fields(policy.manifest),
         written=restore_written(policy.manifest),
+        vendor=find_vendor(policy.manifest),
         **_describe(policy.key, numbers),
     )
 
@@ -231,6 +240,7 @@ def _make_unrecorded(key: PolicyKey, numbers: _PolicyNumbers) -> PolicySection:
         health=tuple(numbers.health.get(key, ())),
         manifest=EMPTY,
         written=EMPTY,
+        vendor=None,
         **_describe(key, numbers),
     )
 

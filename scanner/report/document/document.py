@@ -7,7 +7,7 @@ excluded or missed. Findings stay a stream, which each format reads at most once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -21,7 +21,14 @@ from scanner.model.scans.baseline import Baseline
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
-from scanner.model.scans.problem_numbers import NO_PROBLEMS, GroupedProblems, OpenProblems, ProblemGroup, ProblemTotals
+from scanner.model.scans.problem_numbers import (
+    NO_PROBLEMS,
+    GroupedProblems,
+    OpenProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+)
 from scanner.model.scans.scan import (
     Health,
     OutOfScope,
@@ -37,12 +44,14 @@ from scanner.model.scans.scan import (
 from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,
+    problems_by_check,
     problems_by_control,
     problems_by_namespace,
     problems_by_owner,
     problems_by_policy,
 )
 from scanner.posture.history.rule_digests import RulesPart, list_changed_parts, rules_version
+from scanner.posture.history.scan_diff import ScanDiff
 from scanner.posture.score import Score, Scores
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.posture.severity import Severity
@@ -64,20 +73,24 @@ from scanner.report.document.counts import (
 )
 from scanner.report.document.coverage import CoverageSection, UnneededItem, coverage_of, left_out_of, unneeded_of
 from scanner.report.document.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.document.sources import Source, sources_of
 from scanner.report.document.waivers import WaiversSection, waivers_of
 from scanner.report.text.scope import exclusions_of, notes_of, scope_of
+from scanner.report.text.titles import check_title
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """`gates` are those of the user: JUnit fails for the findings that they name, or for all if `fail_all`.
 
-    Policies below the `minimum` severity are left out.
+    Policies below the `minimum` severity are left out. `compare` returns the difference from the newest comparable scan that ended so
+    many days earlier, or None without one.
     """
 
     gates: frozenset[Gate] = frozenset()
     fail_all: bool = False
     minimum: Severity | None = None
+    compare: Callable[[int], ScanDiff | None] | None = None
 
 
 DEFAULT_OPTIONS: Final = ReportOptions()
@@ -164,9 +177,9 @@ class Document:
     """A report as data, and `stored`, the scan itself, for what only some formats show. `counts` answers questions about numbers for it.
 
     `requester` counts those of `totals` that may differ for another user; `requester_checks` are their (policy, check)
-    pairs. `outside` lists objects that also decide about requests, but that a scan does not evaluate, `out_of_scope` items that no
-    bound policy can match, and files of other tools; `notes` are sentences about this scan alone. `method` is None if an
-    older version recorded the scan.
+    pairs. `sources` is everything that can refuse a request. `outside` lists objects that also decide about requests, but that a scan
+    does not evaluate, `out_of_scope` items that no bound policy can match, and files of other tools; `notes` are sentences about this
+    scan alone. `method` is None if an older version recorded the scan.
     `left_out` is what the user left out of what bound policies can match; `narrowed` is true if the user set any limit of
     the scope, `limited` if that leaves a chosen part alone. `waivers` is None in a document that is no report of a scan, and
     `score_with_waivers`, which leaves out waived checks, if no finding is waived. `triage` answers how bad a finding is, and whose.
@@ -186,6 +199,7 @@ class Document:
     score: Score
     scores: Scores
     coverage: CoverageSection
+    sources: tuple[Source, ...]
     policies: tuple[PolicySection, ...]
     namespaces: tuple[NamespaceSection, ...]
     severities: tuple[SeverityCounts, ...]
@@ -249,6 +263,11 @@ class Document:
         return problems_by_policy(self.groups)
 
     @cached_property
+    def problems_by_check(self) -> ProblemsByCheck:
+        """The open problems by policy and expression of their check."""
+        return problems_by_check(self.stored, self.triage)
+
+    @cached_property
     def problems_by_namespace(self) -> GroupedProblems:
         """The open problems by namespace; the empty name stands for cluster-scoped objects."""
         return problems_by_namespace(self.stored, self.triage)
@@ -262,14 +281,20 @@ class Document:
         """The name of a policy, with its language if policies of several languages have that name."""
         return self.titles.get(policy, policy[1])
 
+    def name_check(self, policy: PolicyKey, check: Check) -> str:
+        """The name of a check beside that of its policy, as `PolicySection.name_check` has it."""
+        section = next((each for each in self.policies if each.key == policy), None)
+        return section.name_check(check) if section else check_title(check)
+
     def open_problems(self, policy: PolicyKey) -> OpenProblems:
         """The open problems of a policy. The first call counts those of all policies."""
         return self.problems_by_policy.get(policy, NO_PROBLEMS)
 
     def problems_by_control(self, framework: FrameworkSection) -> GroupedProblems:
-        """The open problems of the policies of each control of a framework, by the ids of controls."""
-        controls = {control.id: [policy.key for policy in control.policies] for control in framework.controls}
-        return problems_by_control(self.problems_by_policy, controls)
+        """The open problems of the checks of each control of a framework, by the ids of controls."""
+        return problems_by_control(
+            self.problems_by_check, {control.id: control.checks for control in framework.controls}
+        )
 
     def count_in_force(self, section: PolicySection) -> CheckCounts:
         """The checks of a policy without previews."""
@@ -317,12 +342,13 @@ def make_document(
         score=scores.score_scan(),
         scores=scores,
         coverage=coverage,
+        sources=sources_of(record),
         policies=policies,
         namespaces=namespaces_of(record, census, scores),
         severities=severities_of(census, triage),
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
-        outside=tuple(sorted(item for item in record.outside if not item.unneeded)),
+        outside=tuple(sorted(item for item in record.outside if not item.unneeded and item.number != 0)),
         out_of_scope=unneeded_of(record.outside),
         notes=record.scan.notes,
         check_ids=record.check_ids,

@@ -11,6 +11,7 @@ from scanner.model.policy import ACTIONS, Action
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems
 from scanner.model.scans.scan import HealthKind, ScanState
+from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
@@ -23,6 +24,7 @@ from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.coverage import CoverageSection, legacy_line, unneeded_line
 from scanner.report.document.document import Document
 from scanner.report.document.notes import list_missed, rights_line
+from scanner.report.document.sources import is_everything_judged, not_judged_line
 from scanner.report.document.waivers import STATE_WORDS
 from scanner.report.text.numbers import join_texts, percent_ceil, percent_floor, plural
 from scanner.report.text.scope import EVERYTHING, clocks_note
@@ -96,8 +98,11 @@ def verdict_parts(document: Document) -> tuple[VerdictPart, ...]:
         VerdictPart("resolved", problems.resolved, f"{problems.resolved:,} resolved{fixed}"),
         VerdictPart("gaps", gaps, plural(gaps, "gap")),
     )
+    by_judged = "" if is_everything_judged(document.sources) else " by a judged policy"
     none = (
-        "no problem would be refused" if document.complete or document.coverage.evaluated else "nothing was evaluated"
+        f"no problem would be refused{by_judged}"
+        if document.complete or document.coverage.evaluated
+        else "nothing was evaluated"
     )
     refused = f"{plural(problems.refused, 'problem')} would be refused" if problems.refused else none
     return VerdictPart("refused", problems.refused, refused), *(part for part in parts if part.number)
@@ -262,10 +267,21 @@ def requester_line(document: Document) -> str:
     )
 
 
-def outside_line(document: Document) -> str:
-    """The numbers of objects, by kind, that also decide about requests but were not evaluated, or an empty string."""
-    numbers = Counter(excluded.kind for excluded in document.outside)
-    return ", ".join(f"{kind} {numbers[kind]:,}" for kind in sorted(numbers))
+def sources_line(document: Document) -> str:
+    """The sources of refusals that were not judged, or an empty string if every one was."""
+    return not_judged_line(document.sources)
+
+
+def vendors_line(document: Document) -> str:
+    """The number of bound policies that a vendor installed, as their marks state, by vendor; an empty string without any."""
+    numbers = Counter(policy.vendor.name for policy in document.policies if policy.vendor and policy.bindings)
+    if not numbers:
+        return ""
+    total = numbers.total()
+    vendors = join_texts(f"{vendor} {numbers[vendor]:,}" for vendor in sorted(numbers))
+    were, their = ("was", "its") if total == 1 else ("were", "their")
+    bound = plural(total, "bound policy", "bound policies")
+    return f"{bound} {were} installed by a vendor, as {their} owners, managers, labels or names state: {vendors}"
 
 
 def out_of_scope_line(document: Document) -> str:
@@ -294,6 +310,32 @@ def worst_controls(framework: FrameworkSection) -> list[ControlSection]:
     """The controls that are violated or errored, the violated ones first."""
     bad = (ControlState.VIOLATED, ControlState.ERRORED)
     return [control for state in bad for control in framework.controls if control.state is state]
+
+
+def whole_policies_note(framework: FrameworkSection) -> str:
+    """A sentence about the controls that select policies with all of their several checks; empty if there are none."""
+    whole = [control for control in framework.controls if control.whole]
+    if not whole:
+        return ""
+    first = whole[0]
+    controls = (
+        f"{len(whole):,} control{' selects' if len(whole) == 1 else 's select'} all checks of a policy with several"
+    )
+    example = f"{first.id} those of {first.whole[0]}"
+    return f"{controls}, such as {example}: a failure of any of them counts. Select single checks by `checks`"
+
+
+def uncovered_line(control: ControlSection) -> str:
+    """How to cover a control that nothing covers, or why admission cannot show it, as a clause."""
+    if control.remedies:
+        return f"would be covered by {' or by '.join(control.remedies)}"
+    return "; ".join(control.why) or "the mapping selects no policy"
+
+
+def group_namespaces(control: ControlSection) -> list[tuple[NamespaceState, list[ControlInNamespace]]]:
+    """The namespaces of a control by the answer of admission there, in the order of the states."""
+    states = {state: [each for each in control.namespaces if each.state is state] for state in NamespaceState}
+    return [(state, namespaces) for state, namespaces in states.items() if namespaces]
 
 
 def control_notes(control: ControlSection) -> list[str]:
@@ -429,7 +471,8 @@ class Sentences:
     health: str
     nothing: str
     requester: str
-    outside: str
+    sources: str
+    vendors: str
     out_of_scope: str
     drift: str
     rules: str
@@ -455,7 +498,8 @@ def sentences_of(document: Document) -> Sentences:
         health=health_line(document),
         nothing=nothing_line(document),
         requester=requester_line(document),
-        outside=outside_line(document),
+        sources=sources_line(document),
+        vendors=vendors_line(document),
         out_of_scope=out_of_scope_line(document),
         drift=drift_line(document),
         rules=rules_line(document),

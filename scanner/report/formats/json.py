@@ -39,6 +39,7 @@ _SECTIONS = (
     "changes",
     "score",
     "coverage",
+    "sources",
     "kinds_without_policy",
     "policies",
     "rules",

@@ -16,7 +16,7 @@ from typing import Final, TextIO, assert_never
 from xml.sax.saxutils import escape, quoteattr
 
 from scanner.model.gate import Gate
-from scanner.model.outcome import Errored, Violated, WouldChange
+from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, HealthKind, StoredFinding
 from scanner.report.document.below_severity import find_below, findings_left_out, left_out_line
@@ -29,7 +29,7 @@ from scanner.report.text.names import object_name, owner_title, param_name, work
 from scanner.report.text.numbers import join_texts
 from scanner.report.text.safe_text import visible
 from scanner.report.text.times import iso
-from scanner.report.text.titles import HEALTH_TITLES, cause_text, check_title, message_of
+from scanner.report.text.titles import HEALTH_TITLES, cause_text, check_title, message_of, sentence_of
 
 _MEMORY: Final = 4_000_000
 """The bytes of a suite that are kept in memory until its numbers are known."""
@@ -124,9 +124,13 @@ def _case(document: Document, stored: StoredFinding) -> tuple[str, str]:
     text = _text("\n".join(_facts(document, stored)))
     case = (
         f"    <testcase name={_attribute(name)} classname={_attribute(document.title(finding.policy_key))}>"
-        f"<{element} {kind}message={_attribute(message_of(finding))}>{text}</{element}></testcase>\n"
+        f"<{element} {kind}message={_attribute(_sentence(document, finding))}>{text}</{element}></testcase>\n"
     )
     return result, case
+
+
+def _sentence(document: Document, finding: Finding) -> str:
+    return sentence_of(finding, document.triage.description(finding.policy_key).title)
 
 
 def _result(document: Document, stored: StoredFinding) -> tuple[str, str, str]:
@@ -156,7 +160,9 @@ def _fails(document: Document, stored: StoredFinding) -> bool:
 
 def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
     finding, triage = stored.finding, document.triage
+    message = message_of(finding)
     facts = (
+        ("message", message if message != _sentence(document, finding) else ""),
         ("id", stored.id),
         ("problem", stored.problem),
         ("severity", str(triage.severity(*finding.severity_key))),
@@ -167,7 +173,7 @@ def _facts(document: Document, stored: StoredFinding) -> Iterator[str]:
         ("cause", cause_text(stored.cause) if stored.cause else ""),
         ("waiver", waiver_text(triage.waiver(stored))),
         ("would be refused", "yes" if finding.denies else "no"),
-        ("controls", ", ".join(triage.controls(finding.policy_key))),
+        ("controls", ", ".join(triage.controls(*finding.severity_key))),
     )
     lines = (f"{name}: {value}" for name, value in facts if value)
     return chain(lines, evidence_lines(finding.evidence))

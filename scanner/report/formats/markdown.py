@@ -35,11 +35,11 @@ from scanner.report.document.sentences import (
     worst_policies,
 )
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
-from scanner.report.formats.worst_table import age, effect, place
+from scanner.report.formats.worst_table import age, effect, place, rule
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import plural
 from scanner.report.text.safe_text import cut, escape_markdown, table_row
-from scanner.report.text.titles import cause_text, message_of
+from scanner.report.text.titles import cause_text, sentence_of
 
 LONGEST: Final = 65_536
 """The most characters of a comment on GitHub; a job summary may have 1 MiB."""
@@ -176,7 +176,7 @@ def _problem(document: Document, worst: WorstProblem) -> tuple[str, ...]:
         str(document.triage.severity(*finding.severity_key)),
         place(worst),
         _rule(document, worst),
-        message_of(finding),
+        sentence_of(finding, document.triage.description(finding.policy_key).title),
         _status(document, worst),
         owner_title(document.triage.owner(worst.problem)),
     )
@@ -194,7 +194,7 @@ def _rule(document: Document, worst: WorstProblem) -> str:
     """The policy, and its title if it has one."""
     finding = worst.example.finding
     title = document.triage.description(finding.policy_key).title
-    return document.title(finding.policy_key) + (f": {title}" if title != finding.policy else "")
+    return rule(document, worst) + (f": {title}" if title != finding.policy else "")
 
 
 def _policies(document: Document, shown: SummaryContent) -> _MarkdownList:

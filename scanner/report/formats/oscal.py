@@ -18,6 +18,7 @@ from typing import BinaryIO, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from scanner.model.json import JsonObject
+from scanner.model.outcome import Finding
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import StoredFinding
 from scanner.posture.controls import ControlState
@@ -46,14 +47,14 @@ _TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, slots=True)
 class _OscalTarget:
-    """The target of a finding of OSCAL: `id` is a token, `why` a sentence if the target is not satisfied."""
+    """The target of a finding of OSCAL: `id` is a token, `why` a sentence if the target is not satisfied. `group` has the ids of its observations."""
 
     id: str
     title: str
     satisfied: bool
     reason: str
     why: str
-    policies: tuple[PolicyKey, ...]
+    group: str
 
 
 def render(document: Document, out: BinaryIO) -> None:
@@ -150,7 +151,8 @@ def _control(framework: FrameworkSection, control: ControlSection) -> str:
 def _observations(document: Document, scan: UUID, writer: GroupWriter) -> Iterator[tuple[bytes]]:
     for stored in document.findings():
         number = str(uuid5(scan, stored.finding.fingerprint))
-        writer.add(_group(stored.finding.policy_key), number)
+        for group in _groups(document, stored.finding):
+            writer.add(group, number)
         yield (dump(_observation(document, stored, scan, number)),)
 
 
@@ -208,7 +210,7 @@ def _subject(stored: StoredFinding, scan: UUID) -> JsonObject:
 
 def _findings(document: Document, scan: UUID, observed: GroupReader) -> Iterator[Iterable[bytes]]:
     for target in _targets(document):
-        related = chain.from_iterable(observed.rows(_group(policy)) for policy in target.policies)
+        related = observed.rows(target.group)
         references = ((b'{"observation-uuid":' + dump(number) + b"}",) for number in related)
         yield chain([dump(_finding(target, scan))[:-1]], _join_items("related-observations", references, b","), [b"}"])
 
@@ -244,7 +246,7 @@ def _controls(document: Document) -> Iterator[_OscalTarget]:
                 satisfied=control.state is ControlState.MET,
                 reason=_REASONS.get(control.state, "other"),
                 why="\n\n".join(control.why),
-                policies=tuple((policy.language, policy.name) for policy in control.policies),
+                group=_control_group(f"{framework.name}/{control.id}"),
             )
 
 
@@ -260,7 +262,7 @@ def _policy(document: Document, section: PolicySection) -> _OscalTarget:
         satisfied=not why,
         reason="fail" if counts.failing else "other" if why else "pass",
         why=why,
-        policies=(section.key,),
+        group=_group(section.key),
     )
 
 
@@ -297,3 +299,15 @@ def _cluster(scan: UUID) -> UUID:
 
 def _group(policy: PolicyKey) -> str:
     return file_name("\n".join(policy))
+
+
+def _control_group(control: str) -> str:
+    return file_name(f"control {control}")
+
+
+def _groups(document: Document, finding: Finding) -> Iterator[str]:
+    """The groups of the observation of a finding: the targets to which it is related."""
+    if document.controls:
+        yield from map(_control_group, document.triage.controls(*finding.severity_key))
+        return
+    yield _group(finding.policy_key)

@@ -222,7 +222,7 @@ def _properties(document: Document, stored: StoredFinding) -> dict[str, Json]:
         "check": check_title(finding.check),
         "actions": ",".join(finding.actions),
         "wouldBeRefused": "true" if finding.denies else "false",
-        "controls": ",".join(triage.controls(finding.policy_key)),
+        "controls": ",".join(triage.controls(*finding.severity_key)),
         "firstSeen": iso(stored.first_seen),
     }
     return {name: visible(text) for name, text in facts.items() if text}

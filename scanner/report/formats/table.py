@@ -37,19 +37,21 @@ from scanner.report.document.sentences import (
     namespace_title,
     nothing_line,
     opinion_line,
-    outside_line,
     preview_line,
     requester_line,
     rules_line,
     score_line,
     score_with_waivers_line,
     severities_line,
+    sources_line,
     sums_note,
+    vendors_line,
     verdict_line,
     verdict_of,
     waived_line,
     weighted_line,
     when_of,
+    whole_policies_note,
     worst_controls,
     worst_namespaces,
     worst_owners,
@@ -176,12 +178,16 @@ def _print_controls(console: Console, document: Document) -> None:
         problems = document.problems_by_control(framework)
         console.print()
         print_line(console, f"{framework.heading}: {controls_line(framework)}")
+        note = whole_policies_note(framework)
         print_items(
             console,
             [
-                f"control {control.id}: no policy has the {selector}"
-                for control in framework.controls
-                for selector in control.unmatched
+                *([note] if note else []),
+                *(
+                    f"control {control.id}: no policy has the {selector}"
+                    for control in framework.controls
+                    for selector in control.unmatched
+                ),
             ],
         )
         rows = [
@@ -253,8 +259,8 @@ def _print_closing(console: Console, document: Document, *, wide: bool) -> None:
     _print_fact(console, "Requester", requester_line(document))
     if document.second_opinion:
         _print_opinion(console, document.second_opinion)
-    if outside := outside_line(document):
-        _print_fact(console, "Outside", f"{outside}: these also decide about requests, but are not evaluated")
+    _print_fact(console, "Sources", sources_line(document))
+    _print_fact(console, "Vendors", vendors_line(document))
     for note in document.notes:
         _print_fact(console, "Note", note)
     for unneeded in filter(None, list_out_of_scope(document)):

@@ -1,6 +1,6 @@
-"""The worst problems on a terminal: what admission would do, where, which rule, since when, and whose.
+"""The worst problems on a terminal: what admission would do, where, what is wrong, which rule, since when, and whose.
 
-A wide console has a line for each problem, a narrow one two. A change by a mutating policy is no violation, and never red.
+A wide console has a row for each problem, a narrow one some lines. A change by a mutating policy is no violation, and never red.
 """
 
 from __future__ import annotations
@@ -11,32 +11,28 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from scanner.model.outcome import Errored, WouldChange
+from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.document.document import Document
 from scanner.report.document.sentences import is_compared
+from scanner.report.lists.problem_facts import effect_of
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import plural
 from scanner.report.text.printing import LONGEST_CELL, print_hanging, print_line, print_table, print_unwrapped, text_of
 from scanner.report.text.safe_text import visible
 from scanner.report.text.times import age_text
-from scanner.report.text.titles import message_of
+from scanner.report.text.titles import sentence_of
 
 _ONE_LINE: Final = 118
-"""The least width of a console that shows a problem on one line."""
+"""The least width of a console that shows problems as a table."""
 _ELLIPSIS: Final = "…"
 _INDENT: Final = "    "
 _LEAST: Final = 8
-_EFFECTS: Final = {
-    "Deny": "refused",
-    "RefusePods": "pods refused",
-    "Warn": "warned",
-    "Audit": "audited",
-    "": "recorded",
-}
 _STYLES: Final = {"refused": "bold red", "pods refused": "red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
-_FIXED: Final = 14 + 8 + 6 * 2
+_MESSAGE: Final = 160
+_RULE: Final = 28
+_FIXED: Final = 14 + 8 + 7 * 2
 """The cells of id and severity in the table, and those between all columns."""
 
 
@@ -50,23 +46,15 @@ def print_worst_problems(console: Console, document: Document) -> None:
     print_line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
     if console.width < _ONE_LINE:
         for worst in document.worst:
-            _print_two_lines(console, document, worst)
+            _print_lines(console, document, worst)
     else:
         _print_rows(console, document)
 
 
 def effect(worst: WorstProblem) -> str:
-    """The effect on the object: `refused`, `pods refused`, `warned`, `audited`, `changed`, or `admitted` despite an error."""
-    if worst.problem.denies:
-        return "refused"
-    match worst.example.finding.outcome:
-        case WouldChange():
-            return "changed"
-        case Errored():
-            return "admitted"
-        case _:
-            action = worst.problem.action
-            return "admitted" if action == "Deny" else _EFFECTS[action]
+    """The effect on the worst object, as `effect_of` has it."""
+    problem = worst.problem
+    return effect_of(worst.example.finding.outcome, denies=problem.denies, action=problem.action)
 
 
 def place(worst: WorstProblem) -> str:
@@ -76,12 +64,17 @@ def place(worst: WorstProblem) -> str:
     return visible(f"{workload.kind} {name}")
 
 
-def rule(document: Document, worst: WorstProblem) -> str:
-    """The policy, and its title or the message of a finding."""
+def problem_sentence(triage: Triage, worst: WorstProblem) -> str:
+    """What is wrong with the worst object of a problem."""
     finding = worst.example.finding
-    title = document.triage.description(finding.policy_key).title
-    meaning = title if title != finding.policy else message_of(finding)
-    return visible(f"{document.title(finding.policy_key)}: {' '.join(meaning.split())}")
+    return visible(sentence_of(finding, triage.description(finding.policy_key).title))
+
+
+def rule(document: Document, worst: WorstProblem) -> str:
+    """The policy, and the check of it."""
+    finding = worst.example.finding
+    check = document.name_check(finding.policy_key, finding.check)
+    return visible(f"{document.title(finding.policy_key)}{f' {check}' if check else ''}")
 
 
 def age(document: Document, worst: WorstProblem) -> str:
@@ -102,8 +95,8 @@ def _width_of_effects(document: Document) -> int:
     return max(_LEAST, *(len(effect(worst)) for worst in document.worst))
 
 
-def _print_two_lines(console: Console, document: Document, worst: WorstProblem) -> None:
-    """The id and the object on the first line, the rule on the second."""
+def _print_lines(console: Console, document: Document, worst: WorstProblem) -> None:
+    """The id and the object on the first line, what is wrong and the rule below."""
     would_be, width = effect(worst), _width_of_effects(document)
     begin = f"  {worst.problem.id}  "
     severity = _severity(document, worst)
@@ -116,11 +109,9 @@ def _print_two_lines(console: Console, document: Document, worst: WorstProblem) 
     else:
         print_unwrapped(console, Text.assemble(begin, head, where))
     owner = _shorten(visible(owner_title(document.triage.owner(worst.problem))), console.width // 3)
-    end = f" ({', '.join(part for part in (age(document, worst), owner) if part)})"
-    safe_end = text_of(console, end).plain
-    room = max(console.width - len(_INDENT) - cell_len(safe_end), _LEAST)
-    rule_text = _shorten(text_of(console, rule(document, worst)).plain, room)
-    print_unwrapped(console, text_of(console, f"{_INDENT}{rule_text}{safe_end}"))
+    end = ", ".join(part for part in (rule(document, worst), age(document, worst), owner) if part)
+    message = _shorten(problem_sentence(document.triage, worst), _MESSAGE)
+    print_hanging(console, _INDENT, text_of(console, f"{message} ({end})", _MESSAGE + LONGEST_CELL))
 
 
 def _shorten(text: str, room: int) -> str:
@@ -129,18 +120,23 @@ def _shorten(text: str, room: int) -> str:
 
 
 def _print_rows(console: Console, document: Document) -> None:
-    """A line for each problem; the texts of unbounded length share the room that the others leave."""
+    """A row for each problem; the texts of unbounded length share the room that the others leave, and messages are wrapped."""
+    rules = [_shorten(rule(document, worst), _RULE) for worst in document.worst]
     places = [place(worst) for worst in document.worst]
     owners = [_shorten(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
     ages = [age(document, worst) for worst in document.worst]
     room = console.width - _FIXED - _width_of_effects(document) - max(map(cell_len, owners)) - max(map(cell_len, ages))
+    room -= max(map(cell_len, rules))
     for_place = min(max(map(cell_len, places)), room // 2)
     columns = {
-        "Problem": [worst.problem.id for worst in document.worst],
+        "Id": [worst.problem.id for worst in document.worst],
         "Would be": [effect(worst) for worst in document.worst],
         "Severity": [_severity(document, worst) for worst in document.worst],
-        "Workload": [_shorten(where, for_place) for where in places],
-        "Rule": [_shorten(rule(document, worst), room - for_place) for worst in document.worst],
+        "Workload": [_shorten(where, 2 * for_place) for where in places],
+        "Problem": [
+            _shorten(problem_sentence(document.triage, worst), 3 * (room - for_place)) for worst in document.worst
+        ],
+        "Rule": rules,
         "Age": ages,
         "Owner": owners,
     }

@@ -1,17 +1,17 @@
-"""`findings.html`: every problem of a report as one row, refusals first, its objects folded; a hundred rows a page."""
+"""`findings.html`: every problem of a report as one row, those of a workload together, the worst first; a hundred rows a page."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from scanner.report.group_files import GroupReader
-from scanner.report.html.finding_rows import ROW_GROUPS, write_data
 from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pieces import Pieces
+from scanner.report.html.row_data import write_data
+from scanner.report.html.row_files import ListedRow, RowReader, mark_workloads
 from scanner.report.html.site import Batch, Site, byte_size, split_pages
 from scanner.report.html.templates import content_hash
 from scanner.report.lists.problem_facts import CHIPS, STATUSES
@@ -26,17 +26,16 @@ _NEAR: Final = 2
 class FindingList:
     """Writes the pages of the list, and the data of its script, from collected rows."""
 
-    def __init__(self, site: Site, folder: Path, spilled: GroupReader) -> None:
-        self._site, self._folder, self._spilled = site, folder, spilled
+    def __init__(self, site: Site, folder: Path, rows: RowReader) -> None:
+        self._site, self._folder, self._rows = site, folder, rows
 
     def write(self) -> None:
         """Write the data, and the pages in two processes: at least one."""
-        data = self._read(self._spilled.groups("data "))
-        write_data(self._site, self._folder, data, self._site.document.provenance.ended_at)
+        write_data(self._site, self._folder, self._rows.data(), self._site.document.provenance.ended_at)
         work_in_halves(self._write_pages)
 
-    def _pages(self) -> Iterator[Batch[str]]:
-        return split_pages(self._read(self._spilled.groups(ROW_GROUPS)), byte_size, most=ROWS)
+    def _pages(self) -> Iterator[Batch[ListedRow]]:
+        return split_pages(self._rows.html(), lambda row: byte_size(row.html), most=ROWS)
 
     def _write_pages(self, half: int) -> None:
         """Write every second page: both processes read all rows."""
@@ -47,21 +46,17 @@ class FindingList:
             if page.number % 2 == half:
                 self._write_page(frame, page, last)
 
-    def _write_page(self, frame: Pieces, page: Batch[str], last: Batch[str]) -> None:
+    def _write_page(self, frame: Pieces, page: Batch[ListedRow], last: Batch[ListedRow]) -> None:
         number = page.number
         shown = f"Rows {page.first:,} to {page.last:,} of {last.last:,}" if page.rows else "No findings"
         texts = (
             f"Findings, page {number}" if number > 1 else "Findings",
             shown,
-            "\n".join(page.rows),
+            "\n".join(mark_workloads(page.rows)),
             _pager(number, last.number, "Pages, above the list"),
             _pager(number, last.number, "Pages, below the list"),
         )
         (self._folder / page_path(number)).write_text(frame.fill(texts), "utf-8", newline="\n")
-
-    def _read(self, groups: Iterable[str]) -> Iterator[str]:
-        for group in groups:
-            yield from self._spilled.rows(group)
 
     def _frame(self) -> Pieces:
         names = ("shown", "rows", "above", "below")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scanner.model.policy import PolicyKey
 from scanner.report.document.document import Document
-from scanner.report.formats import csv
+from scanner.report.formats import csv, rules
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.html.change_counts import ChangeCounts, changes_of
 from scanner.report.html.finding_list import FindingList
@@ -21,6 +21,7 @@ from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pages import HtmlPages, owners_with_scores
 from scanner.report.html.place_pages import PlacePages, keep_place
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
+from scanner.report.html.row_files import RowReader, RowWriter
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.problem_facts import groups_of
 from scanner.report.output import replace_folder, text_file
@@ -44,12 +45,21 @@ def render(document: Document, folder: Path) -> None:
             path = fresh / page.path
             path.parent.mkdir(exist_ok=True)
             path.write_text(page.render(), "utf-8", newline="\n")
+        with text_file(fresh / "findings.csv") as listed_findings:
+            csv.render(document, listed_findings)
         with text_file(fresh / "population.csv") as population:
             csv.render_population(document, population)
+        with text_file(fresh / "rules.csv") as table:
+            rules.render_csv(document, table)
+        with (fresh / "rules.json").open("wb") as listed:
+            rules.render_json(document, listed)
 
 
 # The findings of the HTML report: two processes read the problems of half the policies each, then write half the
 # pages each.
+
+
+_ROWS = "rows"
 
 
 def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
@@ -60,16 +70,19 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     texts = PlaceTexts(site)
     halves = _halves(site.document)
     folders = [aside / str(half) for half in range(len(halves))]
-    work_in_halves(lambda half: _collect(site, texts, halves[half], GroupWriter(folders[half])))
+    work_in_halves(lambda half: _collect(site, texts, halves[half], folders[half]))
     spilled = GroupReader(folders)
     PlacePages(site.with_style("places"), texts).write(folder, spilled)
-    FindingList(site.with_style("list"), folder, spilled).write()
+    rows = RowReader([each / _ROWS for each in folders])
+    FindingList(site.with_style("list"), folder, rows).write()
+    rows.close()
     return spilled
 
 
-def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], spill: GroupWriter) -> None:
-    """GroupWriter the places and the rows of the problems of some policies."""
-    places, rows, changes = PlaceRenderer(site, texts), FindingRows(site, spill), ChangeCounts()
+def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], folder: Path) -> None:
+    """Collect the places and the rows of the problems of some policies in a folder."""
+    spill, writer = GroupWriter(folder), RowWriter(folder / _ROWS)
+    places, rows, changes = PlaceRenderer(site, texts), FindingRows(site, writer), ChangeCounts()
     for group in groups_of(site.document, policies):
         rows.add(group)
         changes.add(group.findings)
@@ -78,6 +91,7 @@ def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], spil
     rows.worst.write(spill)
     changes.write(spill)
     spill.flush()
+    writer.close()
 
 
 def _halves(document: Document) -> tuple[frozenset[PolicyKey], frozenset[PolicyKey]]:

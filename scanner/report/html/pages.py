@@ -16,6 +16,7 @@ from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.posture.worst_problems import WorstProblem
+from scanner.report.charts.history_charts import draw_days, draw_history, write_time
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection
 from scanner.report.document.by_owner import OwnerSection
@@ -25,22 +26,26 @@ from scanner.report.document.document import Document
 from scanner.report.document.method import RuleSection
 from scanner.report.document.notes import Missed, list_missed
 from scanner.report.document.policy_text import definition_of, yaml_of
+from scanner.report.document.rules_in_force import RuleInForce, list_rules
 from scanner.report.document.sentences import namespace_title, worst_namespaces, worst_owners, worst_policies
 from scanner.report.document.waivers import STATE_WORDS, WaiverLine
 from scanner.report.html.change_counts import ChangeLines
+from scanner.report.html.comparisons import WORDS, list_comparisons
 from scanner.report.html.finding_rows import Subject
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.places import kind_and_name
 from scanner.report.html.site import Batch, Pager, Site, add_number, split_pages, weight
 from scanner.report.html.templates import NAME
 from scanner.report.lists.problem_facts import chip_of, outcome_name
-from scanner.report.runs.trend import trend_of
 from scanner.report.text.names import owner_title, param_name
 from scanner.report.text.numbers import plural
 from scanner.report.text.times import age_text
+from scanner.report.text.titles import sentence_of
 
 ItemT = TypeVar("ItemT")
 _TOP: Final = 10
+_UNCOVERED: Final = 300
+"""The controls without a policy for which the page of controls by namespace has room."""
 
 
 class HtmlPage(NamedTuple):
@@ -54,8 +59,8 @@ class HtmlPage(NamedTuple):
 class HtmlPages:
     """All pages of a report but those of findings.
 
-    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces or
-    owners as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
+    `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces,
+    owners or controls as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
     """
 
     site: Site
@@ -77,17 +82,36 @@ class HtmlPages:
     def _register(self) -> Register:
         return self.site.document.stored.register()
 
+    @cached_property
+    def _rules(self) -> tuple[RuleInForce, ...]:
+        return list_rules(self.site.document.stored)
+
     def _list_single_pages(self) -> Iterator[HtmlPage]:
         page = self._page
         yield HtmlPage("index.html", self._summary)
-        yield page("changes.html", "Changes", lambda: self.changes()._asdict())
+        yield page("changes.html", "Changes", self._changes)
+        yield page("charts.html", "Charts", self._charts)
         yield page("drift.html", "Drift")
         yield page("population.html", "Population")
         yield page("method.html", "Method and provenance")
         yield page("appendix.html", "Appendix")
-        yield page("runs.html", "Runs", lambda: {"register": self._register, "trend": trend_of(self._register.days)})
+        yield page(
+            "runs.html",
+            "Runs",
+            lambda: {"register": self._register, "trend": draw_days(self._register.days, "Open findings")},
+        )
         if opinion := self.site.document.second_opinion:
             yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
+
+    def _changes(self) -> dict[str, object]:
+        comparisons = list(list_comparisons(self.site.document))
+        return {**self.changes()._asdict(), "comparisons": comparisons, "words": WORDS}
+
+    def _charts(self) -> dict[str, object]:
+        document = self.site.document
+        triage = document.triage
+        history = document.stored.problem_history(triage.ranks, triage.waived.rows)
+        return {"charts": draw_history(history, document.provenance.ended_at), "write_time": write_time}
 
     def _page(self, path: str, title: str, context: Callable[[], dict[str, object]] = dict) -> HtmlPage:
         return HtmlPage(path, lambda: self.site.page(path, path, title, **context()))
@@ -98,7 +122,7 @@ class HtmlPages:
             "index.html",
             "index.html",
             "Summary",
-            trend=trend_of(self._register.days),
+            trend=draw_days(self._register.days, "Open findings"),
             owners=self.owners,
             top_owners=self.owners[:_TOP],
             top_policies=worst_policies(document.policies)[:_TOP],
@@ -119,7 +143,7 @@ class HtmlPages:
                 definition=definition_of(section),
                 texts=texts_of(section, site.document.rules),
                 worst=self.worst("policy", [site.policies[section.key]]),
-                history=trend_of(self.days(section.key).get(section.key, ())),
+                history=draw_days(self.days(section.key).get(section.key, ()), "Failing checks", changes=False),
             )
 
         return HtmlPage(path, render)
@@ -146,9 +170,9 @@ class HtmlPages:
         path = site.control_path(f"{framework.name}/{control.id}")
 
         def render() -> str:
-            bound = [site.policies[policy.language, policy.name] for policy in control.policies if policy.bound]
-            shown = {"framework": framework, "control": control, "worst": self.worst("policy", bound)}
-            return site.page(path, "control.html", f"{control.id} {control.title}", sections=site.sections, **shown)
+            worst = self.worst("control", [f"{framework.name}/{control.id}"])
+            shown = {"framework": framework, "control": control, "worst": worst}
+            return site.page(path, "control.html", f"{control.id} {control.title}", **shown)
 
         return HtmlPage(path, render)
 
@@ -164,8 +188,18 @@ class HtmlPages:
         yield from self._list("coverage.html", "Coverage", list_missed(document), _weigh_gap)
         yield from self._list("health.html", "Policy health", document.health, _weigh_health)
         yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
+        yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
         if controls:
             yield from self._list("controls.html", "Controls", controls, _weigh_control)
+            covered = [row for row in controls if row[1].covered]
+            yield from self._list(
+                "controls_by_namespace.html",
+                "Controls by namespace",
+                covered,
+                _weigh_control,
+                uncovered=[row for row in controls if not row[1].covered],
+                uncovered_shown=_UNCOVERED,
+            )
 
     def _list(
         self, path: str, title: str, items: Sequence[ItemT], weigh: Callable[[ItemT], int], **context: object
@@ -191,6 +225,10 @@ def _weigh_gap(gap: Missed) -> int:
 
 def _weigh_health(health: Health) -> int:
     return weight(health.policy[:NAME], health.binding[:NAME], health.detail)
+
+
+def _weigh_rule(rule: RuleInForce) -> int:
+    return weight(rule.name[:NAME], rule.policy[:NAME], yaml_of(rule.document))
 
 
 def _weigh_control(row: tuple[FrameworkSection, ControlSection]) -> int:
@@ -233,6 +271,8 @@ class WorstLine(NamedTuple):
     name: str
     policy: tuple[str, str]
     title: str
+    message: str
+    check: str
     owner: str
     age: str
     id: str
@@ -252,6 +292,8 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
         name="/".join(filter(None, (workload.namespace, workload.name))),
         policy=key,
         title=document.triage.description(key).title,
+        message=sentence_of(finding, document.triage.description(key).title),
+        check=document.name_check(key, finding.check),
         owner=document.triage.owner(worst.example),
         age=age_text(problem.opened_at, document.provenance.ended_at),
         id=problem.id,

@@ -6,10 +6,11 @@ anchor for each of them, with a link, so that the address of a finding never dep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from scanner.report.group_files import GroupReader, GroupWriter
@@ -53,6 +54,7 @@ class PlacePages:
         macros: Any = site.templates.get_template("places.html").module
         self._texts = texts
         self._moved: Final = macros.moved
+        self._elsewhere: Final = macros.elsewhere
         names = "heading", "places", "texts"
         self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names)
 
@@ -70,9 +72,14 @@ class PlacePages:
                 for name, page in self.pages(prefix, findings):
                     (folder / name).write_text(page, "utf-8", newline="\n")
 
-    def pages(self, prefix: str, findings: Iterable[PlacedFinding]) -> Iterator[tuple[str, str]]:
-        """The file names of the pages of a prefix, and their HTML; `findings` are all those of the prefix, by id."""
-        return self._pages(prefix, list(self._parts(findings)))
+    def pages(
+        self, prefix: str, findings: Iterable[PlacedFinding], elsewhere: Mapping[str, str] = MappingProxyType({})
+    ) -> Iterator[tuple[str, str]]:
+        """The file names of the pages of a prefix, and their HTML; `findings` are all those of the prefix, by id.
+
+        `elsewhere` are the addresses of the pages of other findings, by id.
+        """
+        return self._pages(prefix, list(self._parts(findings)), elsewhere)
 
     def _parts(self, findings: Iterable[PlacedFinding]) -> Iterator[_PagePart]:
         """The findings cut into pages of at most `_HEAVIEST` bytes; at least one page."""
@@ -97,7 +104,7 @@ class PlacePages:
             size += byte_size(self._texts.param_html(placed.param))
         return size
 
-    def _pages(self, prefix: str, parts: list[_PagePart]) -> Iterator[tuple[str, str]]:
+    def _pages(self, prefix: str, parts: list[_PagePart], elsewhere: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """The file names of the pages of a prefix, and their HTML."""
         for number, part in enumerate(parts):
             moved = (
@@ -108,6 +115,7 @@ class PlacePages:
                     for place, other in enumerate(parts[1:], 1)
                     for each in other.findings
                 ]
+                + [str(self._elsewhere(*each)) for each in elsewhere.items()]
             )
             shown = f"{prefix}…{f', page {number + 1} of {len(parts)}' if len(parts) > 1 else ''}"
             places = "\n".join((*(each.html for each in part.findings), *moved))

@@ -282,7 +282,7 @@ class PlaceRenderer:
             actions=join_texts(finding.actions) or "no action",
             action=choose_strictest(finding.actions),
             param=_name(param_name(finding.param_namespace, finding.param_name)),
-            controls=cut(join_texts(document.triage.controls(policy)), _CONTROLS),
+            controls=cut(join_texts(document.triage.controls(*finding.severity_key)), _CONTROLS),
             limits=_limits(section, finding),
             depends=(policy, finding.check) in document.requester_checks,
         )

@@ -2,6 +2,9 @@
 
 The pages are those of the folder, one section after the other, and their links lead to the sections. The list of findings is
 complete, without its filters; the population is not in the file.
+
+Each text stands once: that of a policy on its own page, and not below every finding. On paper, a finding is a line or two with its message
+(`reports_templates/single.css`), and the lists that repeat findings are left out: 1,000 findings have 60 sheets at most.
 """
 
 from __future__ import annotations
@@ -27,8 +30,13 @@ _UNUSED: Final = re.compile(r'<template id="parts">.*?</template>|<div class="fi
 _SCRIPT: Final = re.compile(r"; script-src '[^']*' 'strict-dynamic'|<script>.*?</script>", re.DOTALL)
 _LINK: Final = re.compile(r' (href|id|aria-labelledby)="([^"]*)"( download(?:="[^"]*")?)?')
 """Attributes that name a place. Text has no quotes: all of them are escapes."""
-_FIRST: Final = ("index.html", "findings.html", "policies.html", "coverage.html")
+_TEXT: Final = re.compile(r'<section class="text".*?</section>\n?', re.DOTALL)
+_TO_TEXT: Final = re.compile(r"[pm]\d+(-\d+)?")
+"""The ids of texts below findings, and of their lines."""
+_FIRST: Final = ("index.html", "findings.html")
+_THEN: Final = ("policies.html", "coverage.html")
 _PLACE: Final = "f-"
+_PLACES: Final = "f/"
 
 
 def render(document: Document, out: TextIO) -> None:
@@ -60,18 +68,30 @@ def _text(pages: Path) -> Iterator[str]:
 
 
 def _order(path: str) -> tuple[int, str]:
-    """The four sections of the report first, then the other pages, the places of findings last."""
+    """The summary, the list of findings, the findings, then policies and coverage, then the other pages."""
     if path in _FIRST:
         return _FIRST.index(path), path
-    return len(_FIRST) + path.startswith("f/"), path
+    if path.startswith(("findings-", _PLACES)):
+        return len(_FIRST) + path.startswith(_PLACES), path
+    return len(_FIRST) + 2 + (_THEN.index(path) if path in _THEN else len(_THEN)), path
+
+
+def _classes(path: str) -> str:
+    """The classes of a section, by which paper has each finding once."""
+    if path.startswith(_PLACES):
+        return "sheet places"
+    if path == "findings.html":
+        return "sheet list"
+    return "sheet list-more" if path.startswith("findings-") else "sheet"
 
 
 def _section(page: str, path: str, names: frozenset[str]) -> Iterator[str]:
     main, title = _MAIN.search(page), _TITLE.search(page)
     if main is None or title is None:
         raise ValueError(f"{path} has no main part or no title")
-    yield f'<section class="sheet" id="{path}" aria-label="{title[1]}">\n'
-    yield _link(_SCRIPT.sub("", _UNUSED.sub("", main[1])), path, names)
+    content = _TEXT.sub("", main[1]) if path.startswith(_PLACES) else main[1]
+    yield f'<section class="{_classes(path)}" id="{path}" aria-label="{title[1]}">\n'
+    yield _link(_SCRIPT.sub("", _UNUSED.sub("", content)), path, names)
     yield "</section>\n"
 
 
@@ -101,6 +121,8 @@ def _href(link: str, path: str, names: frozenset[str]) -> str:
     if ":" in link or (not path and link.startswith("#")):
         return f' href="{link}"'
     target, _, anchor = link.partition("#")
+    if not target and path.startswith(_PLACES) and _TO_TEXT.fullmatch(anchor):
+        return ""  # the text stands on the page of its policy
     page = normpath(join(dirname(path), target)) if target else path
     if page not in names:
         return ""

@@ -238,12 +238,17 @@ def add_number(path: str, number: int) -> str:
 _OF_FOLDERS: Final = {
     "f": "findings.html",
     "problems": "findings.html",
+    "objects": "population.html",
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",
     "controls": "controls.html",
 }
-_UNDER: Final = {"health.html": "policies.html", "opinion.html": "method.html"}
+_UNDER: Final = {
+    "controls_by_namespace.html": "controls.html",
+    "health.html": "policies.html",
+    "opinion.html": "method.html",
+}
 
 
 class NavigationEntry(NamedTuple):
@@ -283,7 +288,9 @@ def _secondary(document: Document) -> list[NavigationEntry]:
         NavigationEntry("namespaces.html", "Namespaces", len(document.namespaces)),
         NavigationEntry("owners.html", "Owners", len(document.owners)),
         *([NavigationEntry("controls.html", "Controls", controls)] if controls else []),
+        NavigationEntry("rules.html", "Rules in force"),
         NavigationEntry("changes.html", "Changes", changed),
+        NavigationEntry("charts.html", "Charts"),
         *([NavigationEntry("drift.html", "Drift", drift)] if drift else []),
         NavigationEntry("waivers.html", "Waivers", len(waivers.lines) if waivers else None),
         NavigationEntry("runs.html", "Runs"),

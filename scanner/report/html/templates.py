@@ -23,10 +23,14 @@ from scanner.report.document.sentences import (
     control_notes,
     control_score,
     controls_line,
+    group_namespaces,
     opinion_line,
     sums_note,
+    uncovered_line,
+    whole_policies_note,
     worst_controls,
 )
+from scanner.report.document.sources import STATES as SOURCE_STATES
 from scanner.report.lists.filters import ACTIONS, SORTS, STATUSES, UNRESOLVED
 from scanner.report.text.numbers import percent_ceil, percent_floor, plural
 from scanner.report.text.safe_text import LONGEST, cut, visible
@@ -38,6 +42,8 @@ from scanner.report.text.titles import (
     CONTROL_STATES,
     HEALTH_MEANINGS,
     HEALTH_TITLES,
+    NAMESPACE_MEANINGS,
+    NAMESPACE_STATES,
     auditability,
     check_title,
 )
@@ -83,15 +89,22 @@ def environment() -> Environment:
         check_title=check_title,
         opinion_line=opinion_line,
         controls_line=controls_line,
+        group_namespaces=group_namespaces,
+        uncovered_line=uncovered_line,
+        namespace_states=NAMESPACE_STATES,
+        namespace_meanings=NAMESPACE_MEANINGS,
         sums_note=sums_note,
         control_notes=control_notes,
         control_score=control_score,
+        whole_policies_note=whole_policies_note,
         worst_controls=worst_controls,
         control_states=CONTROL_STATES,
         control_meanings=CONTROL_MEANINGS,
         health_titles=HEALTH_TITLES,
         health_meanings=HEALTH_MEANINGS,
         auditability=auditability,
+        source_parts_show=20,
+        source_states=SOURCE_STATES,
         unneeded_titles=UNNEEDED_TITLES,
         auditability_meanings={
             AUDITABILITY[auditability_class]: meaning for auditability_class, meaning in AUDITABILITY_MEANINGS.items()

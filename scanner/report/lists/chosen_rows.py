@@ -118,7 +118,8 @@ class ChosenRows:
 
 
 def _common(group: FindingGroup) -> CommonProblem:
-    return CommonProblem(group.example.finding.policy_key, group.severity, group.facts)
+    policy, expression = group.example.finding.severity_key
+    return CommonProblem(policy, group.severity, group.facts, expression)
 
 
 def _place(stored: StoredFinding) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from scanner.report.lists.columns import (
     refer_to,
     refer_to_or_null,
 )
+from scanner.report.lists.problem_facts import effect_of_finding
 from scanner.report.text.evidence import evidence_lines
 from scanner.report.text.json_text import (
     Plain,
@@ -35,7 +36,7 @@ from scanner.report.text.json_text import (
 )
 from scanner.report.text.names import param_name, workload_name
 from scanner.report.text.times import iso
-from scanner.report.text.titles import check_title, result_word
+from scanner.report.text.titles import check_title, result_word, sentence_of
 
 _PARAM: Final[JsonObject] = {
     "type": ["object", "null"],
@@ -262,8 +263,8 @@ FINDINGS: Final = Columns[StoredFinding](
             "controls",
             "1.2",
             TEXTS,
-            "The controls that the policy serves, as framework/id.",
-            lambda stored, context: [*context.triage.controls(stored.finding.policy_key)],
+            "The controls to which the check belongs, as framework/id.",
+            lambda stored, context: [*context.triage.controls(*stored.finding.severity_key)],
             (Cell(28),),
         ),
         Column(
@@ -291,7 +292,7 @@ FINDINGS: Final = Columns[StoredFinding](
             "check",
             "1.0",
             refer_to("identifiedCheck"),
-            "A part of the policy that has an outcome, with its id; in CSV its place in the policy.",
+            "A part of the policy that has an outcome, with its id; in CSV its name, or its place in the policy.",
             _check,
             (Cell(27, text=lambda stored, _: check_title(stored.finding.check)),),
         ),
@@ -310,6 +311,26 @@ FINDINGS: Final = Columns[StoredFinding](
             "The message of the API server; for drift, the patch as a diff.",
             lambda stored, _: stored.finding.outcome.message,
             (Cell(17),),
+        ),
+        Column(
+            "summary",
+            "1.0",
+            TEXT,
+            "The message on one line, without an expression: for a policy without messages, its title.",
+            lambda stored, context: sentence_of(
+                stored.finding, context.triage.description(stored.finding.policy_key).title
+            ),
+            (Cell(31),),
+            in_json=False,
+        ),
+        Column(
+            "wouldBe",
+            "1.0",
+            TEXT,
+            "What an object would be: refused, pods refused, warned, audited, recorded, changed, admitted or excepted.",
+            lambda stored, _: effect_of_finding(stored.finding),
+            (Cell(32),),
+            in_json=False,
         ),
         Column("reason", "1.0", TEXT, "Reason of the API's denial.", _reason),
         Column("code", "1.0", {"type": "integer"}, "HTTP status of the API's denial.", _code),

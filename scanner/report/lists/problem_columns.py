@@ -24,9 +24,10 @@ from scanner.report.lists.columns import (
     refer_to,
     refer_to_or_null,
 )
+from scanner.report.lists.problem_facts import effect_of
 from scanner.report.text.json_text import Plain, cause_json, check_json, waiver_json, workload_json
 from scanner.report.text.times import iso
-from scanner.report.text.titles import check_title
+from scanner.report.text.titles import check_title, sentence_of
 
 
 def _second(moment: datetime) -> str:
@@ -151,16 +152,34 @@ PROBLEMS: Final = Columns[Problem](
             "controls",
             "1.2",
             TEXTS,
-            "The controls that the policy serves, as framework/id.",
-            lambda problem, context: [*context.triage.controls(problem.policy_key)],
+            "The controls to which the check belongs, as framework/id.",
+            lambda problem, context: [*context.triage.controls(*problem.severity_key)],
         ),
         Column(
             "check",
             "1.2",
             refer_to("identifiedCheck"),
-            "A part of the policy that has an outcome, with its id; in CSV its place in the policy.",
+            "A part of the policy that has an outcome, with its id; in CSV its name, or its place in the policy.",
             _check,
             (Cell(11, text=lambda problem, _: check_title(problem.check)),),
+        ),
+        Column(
+            "summary",
+            "1.2",
+            TEXT,
+            "The message of one of its findings on one line, without an expression: for a policy without messages, its title.",
+            lambda problem, context: sentence_of(problem.example, context.triage.description(problem.policy_key).title),
+            (Cell(21),),
+            in_json=False,
+        ),
+        Column(
+            "wouldBe",
+            "1.2",
+            TEXT,
+            "What its worst object would be: refused, pods refused, warned, audited, recorded, changed or admitted.",
+            lambda problem, _: effect_of(problem.example.outcome, denies=problem.denies, action=problem.action),
+            (Cell(22),),
+            in_json=False,
         ),
         Column(
             "workload",

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, groupby
-from typing import Final, NamedTuple, TypeAlias, assert_never
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
-from scanner.model.outcome import Errored, Violated, WouldChange
+from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import REFUSE_PODS, choose_strictest
@@ -48,6 +48,38 @@ def _result(outcome: str, *, refused: bool, action: str) -> str:
     if outcome == "wouldChange":
         return "drift"
     return "deny" if refused else {"RefusePods": "pods", "Warn": "warn", "Audit": "audit"}.get(action, "none")
+
+
+_EFFECTS: Final = {
+    "Deny": "refused",
+    REFUSE_PODS: "pods refused",
+    "Warn": "warned",
+    "Audit": "audited",
+    "": "recorded",
+}
+
+
+def effect_of(outcome: Violated | WouldChange | Errored, *, denies: bool, action: str) -> str:
+    """What an object would be: `refused`, `pods refused`, `warned`, `audited`, `changed`, or `admitted` despite an error.
+
+    `action` is the strictest one. Without an action, a violation is `recorded`.
+    """
+    if denies:
+        return "refused"
+    match outcome:
+        case WouldChange():
+            return "changed"
+        case Errored():
+            return "admitted"
+        case _:
+            return "admitted" if action == "Deny" else _EFFECTS[action]
+
+
+def effect_of_finding(finding: Finding) -> str:
+    """What the object of a finding would be, as `effect_of` has it, or `excepted`."""
+    if finding.excepted_by:
+        return "excepted"
+    return effect_of(finding.outcome, denies=finding.denies, action=choose_strictest(finding.actions))
 
 
 def outcome_name(outcome: Violated | WouldChange | Errored) -> str:
@@ -112,11 +144,12 @@ class ProblemFacts(NamedTuple):
 
 
 class CommonProblem(NamedTuple):
-    """The facts that many problems of a list share. `severity` is a rank, 0 for the worst."""
+    """The facts that many problems of a list share. `severity` is a rank, 0 for the worst. `expression` is that of the check."""
 
     policy: PolicyKey
     severity: int
     facts: ProblemFacts
+    expression: str
 
     @property
     def order(self) -> tuple[FindingOrder, str, str]:
@@ -133,6 +166,29 @@ class CommonProblem(NamedTuple):
     def is_counted(self) -> bool:
         """Return whether the verdict counts such problems."""
         return self.facts.status in COUNTED and not self.facts.waived and not self.facts.excepted
+
+
+def workload_order(path: str, kind: str) -> str:
+    """The text by which workloads are ordered, given `namespace/name` and a kind."""
+    return f"{path}\t{kind}"
+
+
+def order_by_workload(orders: Sequence[FindingOrder], workloads: Sequence[str], others: Sequence[Any]) -> list[int]:
+    """The places of problems in the order of the list: the problems of a workload together, the worst workload and problem first.
+
+    A problem that the numbers of a report count is never among those that they leave out. `others` decides between problems of one
+    workload that are as bad, and is unique.
+    """
+    best: dict[tuple[int, str], FindingOrder] = {}
+    for order, workload in zip(orders, workloads, strict=True):
+        known = best.setdefault((order[0], workload), order)
+        if order < known:
+            best[order[0], workload] = order
+    keys = [
+        (best[order[0], workload], workload, order, other)
+        for order, workload, other in zip(orders, workloads, others, strict=True)
+    ]
+    return sorted(range(len(keys)), key=keys.__getitem__)
 
 
 def problem_facts(findings: Sequence[FindingFacts]) -> ProblemFacts:

@@ -51,7 +51,7 @@ def seconds(took: timedelta) -> int:
     return round(took.total_seconds())
 
 
-# The trend of a cluster as a picture: the open findings at the end of each recorded day.
+# The trend of a cluster as a small line in a list of clusters: the open findings at the end of each recorded day.
 
 WIDTH: Final = 720
 HEIGHT: Final = 120
@@ -60,17 +60,15 @@ _LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TrendPicture:
-    """A line through `points`, each a pair of coordinates as text, and the days behind it, newest first.
+    """A line through `points`, each a pair of coordinates as text.
 
     `highest` is the number of findings at the top of the picture.
     """
 
     points: str
-    area: str
     highest: int
     first: DayCounts
     last: DayCounts
-    days: tuple[DayCounts, ...]
 
 
 def trend_of(days: Sequence[DayCounts]) -> TrendPicture | None:
@@ -83,5 +81,4 @@ def trend_of(days: Sequence[DayCounts]) -> TrendPicture | None:
         f"{WIDTH * (each.day - days[0].day).days / span:.1f},{HEIGHT - HEIGHT * each.findings / highest:.1f}"
         for each in days
     ]
-    line = " ".join(points)
-    return TrendPicture(line, f"0,{HEIGHT} {line} {WIDTH},{HEIGHT}", highest, days[0], days[-1], tuple(reversed(days)))
+    return TrendPicture(" ".join(points), highest, days[0], days[-1])

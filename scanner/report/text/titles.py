@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, Violated, WouldChange
 from scanner.model.policy import Binding
 from scanner.model.reading import Auditability
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.scan import HealthKind
+from scanner.posture.control_namespaces import NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.report.text.numbers import join_texts
@@ -149,12 +152,31 @@ CONTROL_STATES = {
 }
 """The states of controls, in sentences."""
 
+NAMESPACE_STATES = {
+    NamespaceState.ENFORCED: "enforced",
+    NamespaceState.PODS_REFUSED: "pods refused",
+    NamespaceState.WARNED: "warned or audited only",
+    NamespaceState.ACCEPTED: "waived or exempt",
+    NamespaceState.NO_POLICY: "no policy",
+    NamespaceState.NO_OBJECT: "no object",
+}
+"""The answers of admission about a control in a namespace, in words."""
+
+NAMESPACE_MEANINGS = {
+    NamespaceState.ENFORCED: "Admission refuses an object that violates the control.",
+    NamespaceState.PODS_REFUSED: "Admission admits such a workload, and refuses its pods.",
+    NamespaceState.WARNED: "Admission admits such an object, and warns of it or audits it, or the evaluation failed and was ignored.",
+    NamespaceState.ACCEPTED: "A finding is waived, or an exemption or exception exempts an object.",
+    NamespaceState.NO_POLICY: "No binding evaluated the objects by a check of the control.",
+    NamespaceState.NO_OBJECT: "The namespace has no object to which the policies of the control apply.",
+}
+
 CONTROL_MEANINGS = {
-    ControlState.MET: "Every object that its policies can match was evaluated, at least one passed, and nothing is open.",
-    ControlState.VIOLATED: "An object violates a policy.",
-    ControlState.ERRORED: "The evaluation of a policy failed for an object, whether admission would deny the object or admit it.",
+    ControlState.MET: "Every object that its policies can match was evaluated, at least one passed, nothing is open, and admission refuses violations.",
+    ControlState.VIOLATED: "An object violates a check of the control.",
+    ControlState.ERRORED: "The evaluation of a check failed for an object, whether admission would deny the object or admit it.",
     ControlState.NOT_SHOWN: "The scan does not show that the control is met, for the reasons beside it.",
-    ControlState.NOT_COVERED: "No policy that serves the control is bound.",
+    ControlState.NOT_COVERED: "No binding puts a check of the control into force.",
 }
 
 GAP_TITLES = {
@@ -167,8 +189,16 @@ GAP_TITLES = {
 }
 
 
+_NAME: Final = re.compile(
+    r"(?!(?:true|false|null|object|oldObject|request|params|namespaceObject|variables)$)[A-Za-z]\w*", re.ASCII
+)
+"""The name of a check of a language without expressions: no word of CEL."""
+
+
 def check_title(check: Check) -> str:
-    """The field of the policy that has the check: `validations[0]`."""
+    """The name of a check, such as `hostNamespaces` of Pod Security, else the field of the policy that has it: `validations[0]`."""
+    if _NAME.fullmatch(check.expression):
+        return check.expression
     match check.kind:
         case CheckKind.VALIDATION:
             return f"validations[{check.index}]"
@@ -198,6 +228,24 @@ def message_of(finding: Finding) -> str:
     """The message of a finding, with the policy exceptions or filters that exempt the object."""
     message = finding.outcome.message
     return f"{message} [excepted by {finding.excepted_by}]" if finding.excepted_by else message
+
+
+_FAILED: Final = "failed expression: "
+_ERRORED: Final = re.compile(r"expression '.*' resulted in error: (.+)", re.DOTALL)
+
+
+def sentence_of(finding: Finding, title: str) -> str:
+    """What is wrong, on one line, for a list: the message, but without an expression; a policy without messages has its `title`.
+
+    The messages that the API server makes of an expression are those of `admission.results` and `admission.cost_budget`.
+    """
+    message = finding.outcome.message
+    if message.startswith(_FAILED):
+        message = title
+    elif errored := _ERRORED.fullmatch(message):
+        message = f"evaluation fails: {errored[1]}"
+    excepted = f" [excepted by {finding.excepted_by}]" if finding.excepted_by else ""
+    return f"{'; '.join(' '.join(line.split()) for line in message.splitlines())}{excepted}"
 
 
 def result_word(outcome: Violated | WouldChange | Errored) -> str:

@@ -176,11 +176,12 @@ def find_newest_comparable(
     *,
     with_report: bool = False,
     previews: bool = False,
+    ended_by: datetime | None = None,
 ) -> int | None:
     """The highest revision below `before` whose scan is comparable with the scan of a number; None if there is none.
 
     The scan may be incomplete: what it did not check stays open in its history. `with_report` leaves out pruned scans, and
-    `previews` includes previews.
+    `previews` includes previews. `ended_by` leaves out scans that ended later.
     """
     scan = SCANS.c
     same = scan.cluster, scan.source, scan.scope, scan.requester, scan.method
@@ -190,6 +191,7 @@ def find_newest_comparable(
         .where(scan.state.in_(USABLE), scan.revision < before)
         .where(*(column == value for column, value in zip(same, wanted, strict=False)))
         .where(*([scan.pruned_at.is_(None)] if with_report else []), *([] if previews else [~scan.preview]))
+        .where(*([] if ended_by is None else [scan.finished_at <= ended_by]))
         .order_by(scan.revision.desc())
         .execution_options(yield_per=1)  # usually the first row is the answer
     )

@@ -125,7 +125,7 @@ def read_times_to_fix(
 ) -> tuple[TimeToFix, ...]:
     """The times of the problems of a cluster that scans saw fixed from a day to another one (UTC), by policy, in the order of the names."""
     times: defaultdict[tuple[str, str], dict[timedelta, int]] = defaultdict(dict)
-    for language, policy, took, problems in _read_fixes(connection, cluster, since, until):
+    for language, policy, took, _, problems in read_fixes(connection, cluster, since, until):
         of_policy = times[policy, language]
         of_policy[took] = of_policy.get(took, 0) + problems
     return tuple(
@@ -134,9 +134,10 @@ def read_times_to_fix(
     )
 
 
-def _read_fixes(
+def read_fixes(
     connection: Connection, cluster: int, since: date, until: date
-) -> Iterator[tuple[str, str, timedelta, int]]:
+) -> Iterator[tuple[str, str, timedelta, str, int]]:
+    """Problems that scans saw fixed in a period: language, policy, for how long they were open, the day of the fix, and their number."""
     begin, end = SCANS.alias("begin"), SCANS.alias("end")
     fix = FIXES.c
     wanted = (
@@ -146,9 +147,10 @@ def _read_fixes(
         .where(fix.cluster == cluster)
     )
     for language, policy, begun, finished, problems in connection.execute(wanted):
-        if since.isoformat() <= day_of(finished) <= until.isoformat():
+        day = day_of(finished)
+        if since.isoformat() <= day <= until.isoformat():
             # A clock may have been set back between the scans.
-            yield language, policy, max(finished - begun, timedelta()), problems
+            yield language, policy, max(finished - begun, timedelta()), day, problems
 
 
 def _find_percentile(counts: Mapping[timedelta, int], percent: int) -> timedelta:

@@ -44,6 +44,7 @@ from scanner.store.rows.tables import FINDINGS, OPEN, OUTDATED, POLICIES, SCAN_P
 
 _LAST = re.compile(r"last(?:~(\d{1,9}))?")
 _SHOWN = 5
+_MOST_KNOWN: Final = 200
 _HEX = re.compile(r"[0-9a-f]{1,64}")
 
 
@@ -103,6 +104,13 @@ def find_newest_scan(connection: Connection, cluster: int, until: datetime | Non
     if until is not None:
         return _find_answering_scan(connection, usable, until)
     row = connection.execute(usable.order_by(SCANS.c.revision.desc()).limit(1)).one_or_none()
+    return None if row is None else scan_of(row)
+
+
+def find_first_scan(connection: Connection, cluster: int) -> Scan | None:
+    """The first scan in history of a cluster, by its id; None if there is none."""
+    usable = select_scans().where(SCANS.c.cluster == cluster, SCANS.c.state.in_(USABLE))
+    row = connection.execute(usable.order_by(SCANS.c.revision).limit(1)).one_or_none()
     return None if row is None else scan_of(row)
 
 
@@ -214,6 +222,25 @@ def _read_latest_rows(connection: Connection, low: bytes, high: bytes) -> list[F
         .limit(_SHOWN + 1)
     )
     return list(map(FindingRow.from_row, connection.execute(wanted)))
+
+
+def read_known_findings(connection: Connection, cluster: int, prefix: str) -> tuple[StoredFinding, ...]:
+    """The last state of the findings of a cluster whose ids begin with some hex digits, at most 200."""
+    low, high = bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
+    wanted = (
+        select_findings()
+        .where(FINDINGS.c.cluster == cluster, FINDINGS.c.fingerprint.between(low, high))
+        .where(FINDINGS.c.superseded.is_(None), FINDINGS.c.event.not_in(SINGLE_SCAN_EVENTS))
+        .order_by(FINDINGS.c.fingerprint, FINDINGS.c.since.desc())
+        .limit(_MOST_KNOWN)
+    )
+    rows = list(map(FindingRow.from_row, connection.execute(wanted)))
+    if not rows:
+        return ()
+    times = read_scan_ends(connection, cluster)
+    seen = _find_last_revisions(connection, cluster, rows, newest=max(times))
+    read = read_findings(connection, rows, KeptLabels(connection, cluster, max(times)))
+    return tuple(_build_finding(each, times, seen[each.row.history.id]) for each in read)
 
 
 Histories: TypeAlias = Mapping[bytes, Sequence[HistoryColumns]]

@@ -14,7 +14,13 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, lite
 
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.census import OwnerOf
-from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems, ProblemGroup, SeverityRanks
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    OpenProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    SeverityRanks,
+)
 from scanner.posture.grouped_problems import join_groups
 from scanner.posture.problem_rows import REFUSE_PODS
 from scanner.store.database.engine import select_numbers
@@ -146,6 +152,24 @@ def count_problem_groups(
 
 def _rank_outcome(outcome: ColumnElement[str]) -> ColumnElement[int]:
     return case(*((outcome == name, rank) for rank, name in enumerate(_OUTCOMES)), else_=0)
+
+
+def count_by_check(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> ProblemsByCheck:
+    """The open problems of a scan without its waived rows, by policy and expression of their check."""
+    facts = func.max(FINDINGS.c.check).label("check"), PODS
+    problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *facts).subquery()
+    group = CHECKS.c.language, CHECKS.c.policy, CHECKS.c.expression
+    numbers = (
+        func.count(),
+        count_where(problems.c.refused == 1),
+        count_where(is_new(problems.c, place.revision)),
+        count_where(refuses_pods(problems.c)),
+    )
+    wanted = select(*group, *numbers).join_from(problems, CHECKS, CHECKS.c.id == problems.c.check).group_by(*group)
+    return {
+        ((language, policy), expression): OpenProblems(*map(int, sums))
+        for language, policy, expression, *sums in connection.execute(wanted)
+    }
 
 
 def count_by_namespace(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> GroupedProblems:

@@ -9,7 +9,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain, groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -126,6 +126,18 @@ def find_earlier_scan_to_compare(connection: Connection, scan_id: str, now: date
             "Name a second scan to compare these two anyway. `assay scans` lists all scans."
         )
     return _find_id(connection, scan.cluster, earlier)
+
+
+def find_scan_before(connection: Connection, scan_id: str, days: int, now: datetime) -> str | None:
+    """The id of the newest scan that is comparable with a scan, has a report, and ended so many days before it, or earlier.
+
+    None if there is no such scan; with 0 days, of all scans before it.
+    """
+    scan = _read_merged_scan(connection, scan_id, now)
+    ended = connection.execute(select(SCANS.c.finished_at).where(SCANS.c.number == scan.number)).scalar_one()
+    latest = ended - timedelta(days=days) if days else None
+    earlier = find_newest_comparable(connection, scan.number, scan.revision or 0, with_report=True, ended_by=latest)
+    return None if earlier is None else _find_id(connection, scan.cluster, earlier)
 
 
 def compare_scans(

@@ -24,8 +24,16 @@ from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.place import Places
-from scanner.model.scans.problem_numbers import GroupedProblems, ProblemGroup, ProblemTotals, SeverityRanks
+from scanner.model.scans.problem_history import ProblemHistory
+from scanner.model.scans.problem_numbers import (
+    GroupedProblems,
+    ProblemGroup,
+    ProblemsByCheck,
+    ProblemTotals,
+    SeverityRanks,
+)
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
@@ -64,13 +72,16 @@ from scanner.store.read.findings import (
 from scanner.store.read.open_problems import (
     OpenWorkload,
     ScanPlace,
+    count_by_check,
     count_by_namespace,
     count_by_owner,
     count_problem_groups,
     read_open_workloads,
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
+from scanner.store.read.problem_history import read_problem_history
 from scanner.store.read.recorded_objects import read_evaluated_objects, read_namespaces, read_population
+from scanner.store.read.rule_times import read_rule_times
 from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
 from scanner.store.read.waivable import count_excepted, count_open_findings, read_candidates
@@ -320,6 +331,10 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._answer(lambda connection, place: count_problem_groups(connection, place, ranks, waived), ())
 
+    def problems_by_check(self, waived: frozenset[int]) -> ProblemsByCheck:
+        """See `StoredScan`."""
+        return self._answer(lambda connection, place: count_by_check(connection, place, waived), {})
+
     def problems_by_namespace(self, waived: frozenset[int]) -> GroupedProblems:
         """See `StoredScan`."""
         return self._answer(lambda connection, place: count_by_namespace(connection, place, waived), GroupedProblems())
@@ -381,6 +396,20 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         with self._reading() as connection:
             return read_policy_days(connection, self.row.cluster, self._last_day, policy)
+
+    def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: read_problem_history(connection, place, ranks, waived, self._last_day),
+            ProblemHistory(),
+        )
+
+    def rule_times(self) -> Mapping[RuleKey, RuleTimes]:
+        """See `StoredScan`."""
+        return self._answer(
+            lambda connection, place: read_rule_times(connection, place.cluster, self.row.number),
+            dict[RuleKey, RuleTimes](),
+        )
 
     @property
     def _last_day(self) -> date:

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from scanner.model.json import JsonObject, as_list, as_object
+from scanner.model.list_fields import SortOrder
 from scanner.model.nearest import did_you_mean
 from scanner.report.lists.filters import ListFilter
 from scanner.web.pages.findings import FIELDS, LONGEST, list_filter
@@ -160,7 +161,8 @@ class ProblemQuery(ScanListQuery, frozen=True, kw_only=True):
     @property
     def filter(self) -> ListFilter:
         """The filter without the ids."""
-        return list_filter({name: getattr(self, name).strip() for name in FIELDS}, self.min_severity)
+        values = {name: getattr(self, name).strip() for name in FIELDS}
+        return list_filter({**values, "sort": values["sort"] or SortOrder.WORST}, self.min_severity)
 
 
 # Reads the parameters of a request, and refuses unknown names and invalid values with what is valid.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Meta
+from msgspec import Meta, convert
 
+from scanner.report.document.rules_in_force import list_rules
 from scanner.report.formats.json import section
+from scanner.report.formats.rules import rule_json
 from scanner.report.text.json_text import camel, dump, head_json
 from scanner.web.api.api_request import ApiRequest, key_of_scan
-from scanner.web.api.endpoints import Endpoint, ScanAnswer, ScanListPage, head_of, page_of
+from scanner.web.api.endpoints import ApiAnswer, Endpoint, ScanAnswer, ScanListPage, head_of, page_of
 from scanner.web.api.queries import ScanListQuery, ScanQuery, Text
 from scanner.web.api.schemas import (
     SUMMARY,
@@ -19,6 +21,7 @@ from scanner.web.api.schemas import (
     NamespaceJson,
     OutsideJson,
     PolicyJson,
+    SourceJson,
     UnneededJson,
     item,
 )
@@ -35,6 +38,7 @@ class ScanCoverage(ScanAnswer, frozen=True, kw_only=True):
 
     complete: Annotated[bool, Meta(description="Whether everything in scope was scanned.")]
     coverage: CoverageJson
+    sources: Annotated[list[SourceJson], Meta(description="Everything that can refuse a request, judged or not.")]
     kinds_without_policy: Annotated[list[KindJson], Meta(description="The kinds that no bound policy covers.")]
     outside: Annotated[
         list[OutsideJson], Meta(description="Objects that also decide about requests, but are not evaluated.")
@@ -59,6 +63,38 @@ class Policies(ScanListPage, frozen=True, kw_only=True):
     policies: list[PolicyJson]
 
 
+class RuleJson(ApiAnswer, frozen=True, kw_only=True):
+    """A rule that decided in a scan."""
+
+    type: Annotated[
+        str, Meta(description="policy, binding, param, exception, globalContext, namespaceLabels or configuration.")
+    ]
+    language: Annotated[str, Meta(description="The language of a policy or binding, else empty.")]
+    policy: Annotated[str, Meta(description="The policy of a binding, else empty.")]
+    name: Annotated[str, Meta(description="The name of the rule.")]
+    bound: Annotated[bool, Meta(description="Whether the rule decides: false for a policy without a binding.")]
+    assumed: Annotated[bool, Meta(description="Whether the binding is assumed for this scan.")]
+    digest: Annotated[str, Meta(description="SHA-256 of the content that decides, in hex.")]
+    resource_version: Annotated[str | None, Meta(description="The resource version, if it is known.")]
+    in_force_since: Annotated[
+        str | None, Meta(description="End of the first scan with this content without a break. RFC 3339, UTC.")
+    ]
+    not_before: Annotated[
+        str | None, Meta(description="End of the last scan before that; null if no such scan is kept. RFC 3339, UTC.")
+    ]
+    changed: Annotated[
+        list[str], Meta(description="Ends of the scans that found another content than the scan before. RFC 3339, UTC.")
+    ]
+    masked: Annotated[bool, Meta(description="Whether a part of the content is withheld.")]
+    document: Annotated[dict[str, Any], Meta(description="The content.")]
+
+
+class Rules(ScanListPage, frozen=True, kw_only=True):
+    """The rules in force, by type, policy and name."""
+
+    rules: list[RuleJson]
+
+
 class Namespaces(ScanListPage, frozen=True, kw_only=True):
     """The namespaces of a scan and their results, by name; cluster-scoped objects under the empty name."""
 
@@ -78,6 +114,7 @@ def coverage(request: ApiRequest[ScanQuery]) -> ScanCoverage:
         **head_of(request.scan),
         complete=document.complete,
         coverage=item(document.coverage),
+        sources=[item(each) for each in document.sources],
         kinds_without_policy=[item(each) for each in document.kinds_without_policy],
         outside=[item(each) for each in document.outside],
         out_of_scope=[item(each) for each in document.out_of_scope],
@@ -106,6 +143,14 @@ def namespaces(request: ApiRequest[ScanListQuery]) -> Namespaces:
     return Namespaces(
         **head_of(request.scan), total=len(every), next=following, namespaces=[item(each) for each in shown]
     )
+
+
+def rules(request: ApiRequest[ScanListQuery]) -> Rules:
+    """A page of the rules in force."""
+    every = list_rules(request.view.document.stored)
+    shown, following = page_of(request, every)
+    listed = [convert(rule_json(each), RuleJson) for each in shown]
+    return Rules(**head_of(request.scan), total=len(every), next=following, rules=listed)
 
 
 _OF_CLUSTER: Final = "/clusters/{cluster}"
@@ -144,6 +189,15 @@ ENDPOINTS: Final = (
         PolicyQuery,
         Policies,
         policies,
+        key_of_scan,
+    ),
+    Endpoint(
+        "listRules",
+        f"{_OF_CLUSTER}/rules",
+        "List the rules in force: policies, bindings, params, exceptions and labels, with their text and since when.",
+        ScanListQuery,
+        Rules,
+        rules,
         key_of_scan,
     ),
     Endpoint(

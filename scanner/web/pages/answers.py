@@ -6,15 +6,16 @@ import zlib
 from collections.abc import Callable, Hashable, Mapping
 from hashlib import sha256
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 import orjson
 from cachetools import LRUCache
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from scanner.web.pages.shell import Shell, render
 from scanner.web.requests.parameters import has_accounts
-from scanner.web.requests.refusals import WebError
+from scanner.web.requests.refusals import NamedOtherwise, WebError
 from scanner.web.views.kept import KeptValues
 
 # Rendered pages in memory: a page about a finished scan never changes, so the pages that are read often are made
@@ -81,12 +82,23 @@ def page_answer(request: Request, page: Rendered, media_type: str = "text/html",
     return Response(page.body, media_type=media_type, headers=headers)
 
 
+def _renamed(request: Request, error: NamedOtherwise) -> str:
+    """The address with the name of a cluster that lasts; empty if the name is no part of the path."""
+    path, query = str(request.scope["path"]), request.url.query
+    begin, mark, end = path.partition(f"/clusters/{error.named}")
+    if not mark or (end and not end.startswith("/")):
+        return ""
+    return quote(f"{begin}/clusters/{error.key}{end}") + (f"?{query}" if query else "")
+
+
 def refusal(request: Request, error: WebError) -> Response:
     """The answer to a request that cannot be answered."""
     headers = {"Cache-Control": "no-store", **_FURTHER.get(error.status, {})}
     if request.url.path.startswith(f"{request.scope.get('root_path', '')}{API}"):
         body = orjson.dumps({"error": {"status": error.status, "message": str(error)}})
         return Response(body, error.status, headers, "application/json")
+    if isinstance(error, NamedOtherwise) and (path := _renamed(request, error)):
+        return RedirectResponse(path, 302, headers)
     shell = Shell(root=str(request.scope.get("root_path", "")), accounts=has_accounts(request))
     title = _TITLES.get(error.status, "Not possible")
     return Response(render("web/error.html", title, shell, message=str(error)), error.status, headers, "text/html")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, timedelta
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from starlette.requests import Request
@@ -12,27 +13,27 @@ from starlette.responses import Response
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.cause import CauseKind
-from scanner.posture.history.scan_diff import DifferingProblem, RuleDifference, ScanDiff
+from scanner.model.scans.scan import Scan, ScanState
+from scanner.posture.history.scan_diff import ScanDiff
 from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity, describe, describe_by_annotations
 from scanner.posture.waivers.waiving import WaiverChanges, waiver_changes
+from scanner.report.diff.shown import RULES, list_causes, list_rules
 from scanner.report.diff.words import (
     DIFF_CAUSES,
-    RULE_TITLES,
+    also_words,
     change_words,
     circumstances,
     count_findings,
     count_problems,
     counts_line,
-    cut_lines,
     gap_words,
     incomparable_sentence,
     incomparable_values,
     message_lines,
-    rule_change,
-    rule_lines,
     rules_sentence,
+    scan_title,
     state_words,
     waiver_rows,
     warnings,
@@ -42,9 +43,9 @@ from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer
 from scanner.web.pages.shell import cluster_path, cluster_shell, query_link, render, today
-from scanner.web.requests.addresses import LATEST, ScanMoment, moment_of
+from scanner.web.requests.addresses import ScanMoment, moment_of
 from scanner.web.requests.parameters import query_of, text_of
-from scanner.web.requests.refusals import BadRequest
+from scanner.web.requests.refusals import BadRequest, ScanIsLater
 from scanner.web.views.kept import KeptValues, keep_recent
 from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import triage_of
@@ -55,9 +56,6 @@ PROBLEMS: Final = 50
 """The problems of each cause that a page shows, and the waivers."""
 MOST_PROBLEMS: Final = 1_000
 """The problems of one cause that a page of that cause shows."""
-RULES: Final = 50
-LINES: Final = 200
-"""The lines of one rule's difference."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +65,6 @@ class ScanComparison:
     diff: ScanDiff
     severity: SeverityOf
     waivers: WaiverChanges
-
-    def problems(self, kind: CauseKind, most: int) -> list[DifferingProblem]:
-        """The first problems of a cause, new ones first."""
-        return list(self.diff.list_problems(kind, most))
-
-
-class ShownRule(NamedTuple):
-    """A rule that differs: its change, its title, and the lines of the difference, of which `more` are not shown."""
-
-    change: str
-    title: str
-    name: str
-    lines: list[str]
-    more: int
 
 
 def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) -> ScanComparison:
@@ -101,18 +85,9 @@ def compare_scans(reader: SqlReader, settings: Settings, before: str, now: str) 
     return ScanComparison(diff, severity, waiver_changes(*records, *waived))
 
 
-def list_rules(diff: ScanDiff, most: int = RULES) -> Iterator[ShownRule]:
-    """The rules that differ, with the lines of their texts."""
-    return map(_make_rule, diff.rules[:most])
-
-
-def _make_rule(difference: RuleDifference) -> ShownRule:
-    lines, more = cut_lines(rule_lines(difference), LINES)
-    return ShownRule(rule_change(difference).value, RULE_TITLES[difference.kind], difference.name, lines, more)
-
-
 _TEMPLATE: Final = "web/compare.html"
 _WORDS: Final = {
+    "also_words": also_words,
     "change_words": change_words,
     "counts_line": counts_line,
     "finding_counts": count_findings,
@@ -123,6 +98,31 @@ _WORDS: Final = {
     "causes": DIFF_CAUSES,
     "gap_words": gap_words,
 }
+
+
+class _Period(NamedTuple):
+    """A period that ends with a day: its words, and the day at whose end it begins."""
+
+    title: str
+    beginning: Callable[[date], date]
+
+
+PERIODS: Final[Mapping[str, _Period]] = {
+    "week": _Period("Last week", lambda day: day - timedelta(days=7)),
+    "month": _Period("Last month", lambda day: day - timedelta(days=30)),
+    "quarter": _Period("First of the quarter", lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1)),
+    "year": _Period("First of the year", lambda day: day.replace(month=1, day=1)),
+}
+"""What a user compares with the newest scan without typing a date."""
+_LISTED: Final = 100
+"""The scans that the form lists."""
+
+
+class _Choice(NamedTuple):
+    """A scan in a list of the form."""
+
+    id: str
+    title: str
 
 
 class _Pair(NamedTuple):
@@ -153,10 +153,21 @@ class ComparePages:
         """The page: by default of the two newest comparable scans."""
         cluster = self.library.cluster(request.path_params["cluster"])
         before, after = text_of(request, "before"), text_of(request, "after")
+        if since := text_of(request, "since"):
+            before = self._find_beginning(cluster, after, since)
         kind = _kind(text_of(request, "cause"))
         chosen = self.pairs.value((cluster.id, before, after), lambda: self._choose(cluster, before, after))
-        key = "compare", cluster, chosen, kind, query_of(request), today(self.library)
+        newest = self.library.scan(cluster, ScanMoment()).id
+        key = "compare", cluster, chosen, kind, newest, query_of(request), today(self.library)
         return page_answer(request, self.rendered.page(key, lambda: self._answer(request, cluster, chosen, kind)))
+
+    def _find_beginning(self, cluster: StoredCluster, after: str, since: str) -> str:
+        """The date at which a period before a scan begins. Raises BadRequest for an unknown period, and NotThere."""
+        if since not in PERIODS:
+            raise BadRequest(f"since: one of {', '.join(PERIODS)}.")
+        scan = self._find_scan(cluster, after)
+        day = (scan.finished_at or scan.started_at).astimezone(UTC).date()
+        return PERIODS[since].beginning(day).isoformat()
 
     def _answer(self, request: Request, cluster: StoredCluster, chosen: _Chosen, kind: CauseKind | None) -> str:
         match chosen:
@@ -171,14 +182,21 @@ class ComparePages:
         """The scans that a request names. Raises BadRequest and NotThere."""
         if not before and not after:
             return self._find_pair(lambda reader: reader.find_newest_scans_to_compare(cluster))
-        later = self.library.scan(cluster, moment_of(after))
+        later = self._find_scan(cluster, after)
         if not before:
             return self._find_pair(lambda reader: (reader.find_earlier_scan_to_compare(later.id), later.id))
-        earlier = self.library.scan(cluster, moment_of(before))
+        earlier = self._find_scan(cluster, before)
         if earlier.id == later.id:
             return _NoPair(f"Both moments name the same scan, {later.id}: name an earlier date or another scan.")
         with self.library.use_reader() as reader:
             return _Pair(*reader.order_scans(earlier.id, later.id))
+
+    def _find_scan(self, cluster: StoredCluster, moment: str) -> Scan:
+        """The scan of a moment; before the first scan of the cluster, that one."""
+        try:
+            return self.library.scan(cluster, moment_of(moment))
+        except ScanIsLater as later:
+            return self.library.scan(cluster, ScanMoment(later.scan))
 
     def _find_pair(self, find: Callable[[SqlReader], tuple[str, str]]) -> _Chosen:
         with self.library.use_reader() as reader:
@@ -199,18 +217,19 @@ class ComparePages:
         path = cluster_path(request, cluster)
         shown = diff.causes if kind is None else (kind,)
         most = PROBLEMS if kind is None else MOST_PROBLEMS
-        rules = list(list_rules(diff)) if kind is None else []
+        causes = tuple(list_causes(diff, most, shown))
+        rules = list_rules(diff, besides=causes) if kind is None else []
         both = {"before": diff.before.id, "after": diff.now.id}
         return render(
             _TEMPLATE,
             f"Comparison of {cluster.name}",
             cluster_shell(self.library, request, cluster),
             cluster=cluster,
-            wanted=_Wanted(text_of(request, "before") or diff.before.id, text_of(request, "after") or diff.now.id),
+            **self._form(request, cluster, diff.before, diff.now),
             why_not="",
             diff=diff,
             only=kind,
-            sections=[(each, comparison.problems(each, most)) for each in shown],
+            sections=causes,
             severity=comparison.severity,
             waivers=list(waiver_rows(comparison.waivers)) if kind is None else [],
             waivers_shown=MOST_PROBLEMS,
@@ -221,7 +240,7 @@ class ComparePages:
             rules_sentence=rules_sentence(diff) or "The rules are equal in both scans.",
             circumstances=list(circumstances(diff)),
             rules=rules,
-            rules_unshown=max(0, len(diff.rules) - RULES),
+            rules_unshown=max(0, len(diff.rules) - RULES) if kind is None else 0,
             report_of=lambda scan: f"{path}/{ScanMoment(scan=scan.id).path}",
             cause_link=lambda cause: query_link(f"{path}/compare", {**both, "cause": cause.value}),
             whole=query_link(f"{path}/compare", both),
@@ -230,10 +249,40 @@ class ComparePages:
 
     def _render_without(self, request: Request, cluster: StoredCluster, why: str) -> str:
         """The page without a difference: the form, and the reason."""
-        form_values = _Wanted(text_of(request, "before"), text_of(request, "after") or LATEST)
         shell = cluster_shell(self.library, request, cluster)
         title = f"Comparison of {cluster.name}"
-        return render(_TEMPLATE, title, shell, cluster=cluster, wanted=form_values, why_not=why, diff=None, only=None)
+        form = self._form(request, cluster)
+        return render(_TEMPLATE, title, shell, cluster=cluster, **form, why_not=why, diff=None, only=None)
+
+    def _form(self, request: Request, cluster: StoredCluster, *chosen: Scan) -> dict[str, object]:
+        """What the form offers: scans, dates, and periods that end with the newest scan or with the months before."""
+        with self.library.use_reader() as reader:
+            page = reader.read_scan_page(cluster.id, limit=_LISTED)
+        usable = (each.scan for each in page.scans if each.scan.finished_at and not each.pruned)
+        listed = {scan.id: scan for scan in (*usable, *chosen) if scan.state is not ScanState.FAILED}
+        newest_first = sorted(listed.values(), key=lambda scan: scan.finished_at or scan.started_at, reverse=True)
+        path = f"{cluster_path(request, cluster)}/compare"
+        months = _find_months(self.library.clock().astimezone(UTC).date())
+        return {
+            "wanted": _Wanted(*(scan.id for scan in chosen)) if chosen else _Wanted("", ""),
+            "days": [f"{scan.finished_at or scan.started_at:%Y-%m-%d}" for scan in chosen] or ["", ""],
+            "choices": [_Choice(scan.id, scan_title(scan)) for scan in newest_first],
+            "periods": [
+                ("The scan before", path),
+                *((period.title, query_link(path, {"since": name})) for name, period in PERIODS.items()),
+                (f"{months[1]:%B} against {months[0]:%B}", query_link(path, _as_query(months))),
+            ],
+        }
+
+
+def _find_months(day: date) -> tuple[date, date]:
+    """The last days of the two months before that of a day, the earlier one first."""
+    last = day.replace(day=1) - timedelta(days=1)
+    return last.replace(day=1) - timedelta(days=1), last
+
+
+def _as_query(months: tuple[date, date]) -> dict[str, str]:
+    return {"before": months[0].isoformat(), "after": months[1].isoformat()}
 
 
 @dataclass(frozen=True, slots=True)

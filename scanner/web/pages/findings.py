@@ -17,9 +17,11 @@ from scanner.report.document.sentences import namespace_title
 from scanner.report.formats import csv
 from scanner.report.html.finding_list import summary_of
 from scanner.report.html.finding_rows import move_into_folder
+from scanner.report.html.row_files import mark_workloads
 from scanner.report.lists.filters import CLUSTER_SCOPED, UNOWNED, ListFilter
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import write_rows
+from scanner.report.text.titles import RESOLUTIONS, sentence_of
 from scanner.web.pages.exports import send_download
 from scanner.web.pages.page_request import PageRequest
 from scanner.web.requests.refusals import BadRequest, NotThere
@@ -76,7 +78,7 @@ def findings_page(page: PageRequest) -> str:
         summary=summary_of(page.site),
         wanted=_values(parameters),
         options=_options(page, _values(parameters)),
-        rows=Markup("\n".join(view.rows(page.site, shown))),  # noqa: S704 - made by templates
+        rows=Markup("\n".join(mark_workloads(view.rows(page.site, shown)))),  # noqa: S704 - made by templates
         shown=_describe_rows(first, len(shown), len(problems), filtered=bool(filters)),
         before=_link(filters, problems[first - ROWS - 1].key if first > ROWS else None) if first else None,
         after=_link(filters, shown[-1].key) if first + ROWS < len(problems) else None,
@@ -140,8 +142,10 @@ def problem_page(page: PageRequest, name: str) -> str:
         f"Problem {name}",
         problem=explained,
         example=explained.findings[0].stored,
+        message=sentence_of(explained.findings[0].stored.finding, ""),
+        why=RESOLUTIONS.get(explained.findings[0].stored.resolution, ""),
         listed=listed,
-        rows=Markup(move_into_folder(page.view.rows(page.site, [listed], OBJECTS))) if listed else "",  # noqa: S704 - made by templates
+        rows=Markup(move_into_folder(mark_workloads(page.view.rows(page.site, [listed], OBJECTS)))) if listed else "",  # noqa: S704 - made by templates
         timeline=timeline_of(explained),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 
@@ -49,13 +50,19 @@ class PageRequest:
             root=self.root,
             today=f"{self.library.clock().astimezone(UTC):%Y-%m-%d}",
             cluster=cluster,
-            page=self.path,
+            page=self._address,
             date=f"{day:%Y-%m-%d}",
             is_latest=not (self.moment.scan or self.moment.at),
             moment=f"{cluster}/{self.moment.path}",
             formats=tuple((name, file) for name, file in EXPORTS.items()),
             accounts=has_accounts(self.request),
         )
+
+    @property
+    def _address(self) -> str:
+        """The path of the page with what it chooses: another moment has the same. A place in a list is one of this scan alone."""
+        chosen = [(name, value) for name, value in self.request.query_params.multi_items() if name != "after"]
+        return f"{self.path}?{urlencode(chosen)}" if chosen else self.path
 
     @cached_property
     def site(self) -> Site:

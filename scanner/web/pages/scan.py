@@ -5,22 +5,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.pages.exports import EXPORTS, export
 from scanner.web.pages.findings import DOWNLOADS, FIELDS, download_findings, findings_page, problem_page
+from scanner.web.pages.objects import OBJECT, PASSED, object_page, passed_page
 from scanner.web.pages.page_request import PageRequest, cluster_path
 from scanner.web.requests.addresses import ScanMoment
-from scanner.web.requests.refusals import NotThere
+from scanner.web.requests.refusals import NotThere, ScanIsLater
 from scanner.web.views.library import ScanLibrary
 
 FIRST: Final = "index.html"
 FINDINGS: Final = "findings.html"
+_FILES: Final = {"population.csv": "csv-population", "rules.csv": "csv-rules", "rules.json": "json-rules"}
+"""The files beside the pages of a report, and their formats."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,10 @@ class ScanPages:
         cluster = self.library.cluster(request.path_params["cluster"])
         parameters = request.query_params
         moment = ScanMoment(parameters.get("scan", ""), "" if parameters.get("scan") else parameters.get("at", ""))
-        self.library.scan(cluster, moment)
+        try:
+            self.library.scan(cluster, moment)
+        except ScanIsLater as later:
+            moment = ScanMoment(later.scan)
         page = parameters.get("page", FIRST).lstrip("/")
         root = request.scope.get("root_path", "")
         return RedirectResponse(f"{root}{cluster_path(self.library, cluster)}/{moment.path}/{page or FIRST}", 302)
@@ -44,31 +53,53 @@ class ScanPages:
         """Lead from the address of a moment to the summary."""
         return RedirectResponse(f"{request.url.path.rstrip('/')}/{FIRST}", 302)
 
+    def _lead_to(self, request: Request, cluster: StoredCluster, scan: str, path: str) -> Response:
+        """Lead from a moment before the first scan to that scan."""
+        root, query = request.scope.get("root_path", ""), request.url.query
+        address = f"{root}{cluster_path(self.library, cluster)}/{ScanMoment(scan).path}/{quote(path)}"
+        return RedirectResponse(f"{address}?{query}" if query else address, 302)
+
     def page(self, request: Request) -> Response:
         """The page that the path of a request names."""
         parameters = request.path_params
         moment = ScanMoment(parameters.get("scan", ""), parameters.get("at", ""))
         cluster = self.library.cluster(parameters["cluster"])
-        scan = self.library.scan(cluster, moment)
         path = parameters.get("page") or FIRST
+        try:
+            scan = self.library.scan(cluster, moment)
+        except ScanIsLater as later:
+            return self._lead_to(request, cluster, later.scan, path)
         page = PageRequest(self.library, request, cluster, moment, scan, path)
-        if path == "population.csv":
-            return export(page.view, EXPORTS["csv-population"], request)
+        if path in _FILES:
+            return export(page.view, EXPORTS[_FILES[path]], request)
         if path.startswith("download/"):
             file = path.removeprefix("download/")
             return download_findings(page, file) if file in DOWNLOADS else export(page.view, file, request)
         if path.startswith("problems/"):  # the history of a problem goes on after the scan
             return page_answer(request, render_bytes(_html(page)))
-        query = tuple(request.query_params.get(name, "") for name in (*FIELDS, "after")) if path == FINDINGS else ()
+        query = tuple(request.query_params.get(name, "") for name in _PARAMETERS.get(path, ()))
         key = cluster, scan.id, moment, path, page.root, query, page.shell.today
         return page_answer(request, self.rendered.page(key, lambda: _html(page)), lasting=bool(moment.scan))
+
+
+_MADE: Final[Mapping[str, Callable[[PageRequest], str]]] = {
+    FINDINGS: findings_page,
+    OBJECT: object_page,
+    PASSED: passed_page,
+}
+"""The pages that depend on the parameters of a request."""
+_PARAMETERS: Final[Mapping[str, Sequence[str]]] = {
+    FINDINGS: (*FIELDS, "after"),
+    OBJECT: ("kind", "namespace", "name"),
+    PASSED: ("language", "policy", "after"),
+}
 
 
 def _html(page: PageRequest) -> str:
     """The page. Raises NotThere."""
     path = page.path
-    if path == FINDINGS:
-        return findings_page(page)
+    if path in _MADE:
+        return _MADE[path](page)
     if path.startswith("problems/") and path.endswith(".html"):
         return problem_page(page, path.removeprefix("problems/").removesuffix(".html"))
     if path.startswith("f/"):
@@ -83,10 +114,9 @@ def _place(page: PageRequest, name: str) -> str:
     prefix = name[:3]
     if len(prefix) != len("000") or not set(prefix) <= set("0123456789abcdef"):
         raise NotThere(f"There is no page of findings {name[:80]!r}.")
-    pages = page.view.places(page.site, prefix)
+    with page.library.use_reader() as reader:
+        known = reader.read_known_findings(page.cluster.id, prefix)
+    pages = page.view.places(page.site, prefix, known)
     if name not in pages:
-        raise NotThere(
-            f"Scan {page.scan.id} has no finding whose id begins with {prefix}. A finding that was resolved earlier is on the "
-            "page of the scan that resolved it: search for its id."
-        )
+        raise NotThere(f"No scan of {page.cluster.name} that is kept has a finding whose id begins with {prefix}.")
     return pages[name]

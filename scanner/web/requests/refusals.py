@@ -31,6 +31,23 @@ class NotThere(WebError):
     status = 404
 
 
+class ScanIsLater(NotThere):
+    """A moment before the first scan of a cluster, which has an address of its own by its id."""
+
+    def __init__(self, message: str, scan: str) -> None:
+        super().__init__(message)
+        self.scan = scan
+
+
+class NamedOtherwise(NotThere):
+    """A cluster by its name alone: `key` is the part of a path that names it for ever."""
+
+    def __init__(self, message: str, named: str, key: str) -> None:
+        super().__init__(message)
+        self.named = named
+        self.key = key
+
+
 class Busy(WebError):
     """Too many costly answers are being made."""
 

@@ -32,7 +32,14 @@ from scanner.store.read.search_query import WordMatches
 from scanner.store.rows.search_entries import MOST_WORDS
 from scanner.web.requests.addresses import ScanMoment, cluster_key, find_cluster
 from scanner.web.requests.limits import QUERY_SECONDS
-from scanner.web.requests.refusals import BadRequest, DatabaseUnavailable, NotThere, reason_of
+from scanner.web.requests.refusals import (
+    BadRequest,
+    DatabaseUnavailable,
+    NamedOtherwise,
+    NotThere,
+    ScanIsLater,
+    reason_of,
+)
 from scanner.web.views.kept import KeptValues, keep_recent
 from scanner.web.views.scan_counts import triage_of
 from scanner.web.views.scan_view import ScanView
@@ -326,8 +333,14 @@ class ScanLibrary:
             scan_words = (
                 f"a scan {moment.scan[:80]!r}" if moment.scan else f"a scan that had ended by {moment.at or 'now'}"
             )
-            raise NotThere(f"The cluster {cluster.name} does not have {scan_words}.")
+            message = f"The cluster {cluster.name} does not have {scan_words}."
+            first = None if moment.scan else self._read_first(cluster.id)
+            raise NotThere(message) if first is None else ScanIsLater(message, first.id)
         return scan
+
+    def _read_first(self, cluster: int) -> Scan | None:
+        with self.use_reader() as reader:
+            return reader.find_first_scan(cluster)
 
     def _read_scan(self, cluster: int, scan_id: str, until: datetime | None) -> Scan | None:
         with self.use_reader() as reader:
@@ -384,5 +397,7 @@ def _unavailable(error: AssayError) -> DatabaseUnavailable:
 def _find_named(key: str, clusters: Sequence[StoredCluster]) -> StoredCluster:
     cluster = find_cluster(key, clusters)
     if cluster is None:
-        raise NotThere(f"There is no cluster {key[:80]!r} in this database.")
+        message = f"There is no cluster {key[:80]!r} in this database."
+        named = [each for each in clusters if each.name == key]
+        raise NamedOtherwise(message, key, cluster_key(named[0])) if len(named) == 1 else NotThere(message)
     return cluster

@@ -18,7 +18,13 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CombinationNumbers, CommonFacts, FindingIndex
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
-from scanner.report.lists.problem_facts import CommonProblem, FindingFacts, problem_facts
+from scanner.report.lists.problem_facts import (
+    CommonProblem,
+    FindingFacts,
+    order_by_workload,
+    problem_facts,
+    workload_order,
+)
 
 _ValueT = TypeVar("_ValueT")
 _SEVERAL: Final = 2
@@ -141,9 +147,7 @@ class _JoinedProblems:
         worst = _take(begins, self._findings)
         codes = _take(worst, states.of)
         of_one = [self._common(state.common, [state.facts], ranks) for state in known]
-        namespaces = [place.namespace for place in index.common_places]
-        self._namespaces: Final = [*_take(_take(worst, index.places), namespaces)]
-        self._names: Final = [*_take(worst, index.names)]
+        self._index: Final = index
         self.numbers: Final = _take(worst, index.problems)
         self.sizes: Final = [end - first for first, end in pairwise(self._begins)]
         self.common: Final = [*_take(codes, of_one)]
@@ -164,10 +168,17 @@ class _JoinedProblems:
 
     def order(self) -> list[int]:
         """The problems in the order of the list."""
-        ranks = _ranks([common.order for common in self._numbered])
-        of_problem = _take(self.common, ranks)
-        keys = list(zip(of_problem, self._namespaces, self._names, self.numbers, strict=True))
-        return sorted(range(len(keys)), key=keys.__getitem__)
+        orders = [common.facts.order(common.severity) for common in self._numbered]
+        policies = rank_values([(*reversed(common.policy),) for common in self._numbered])
+        others = list(zip(_take(self.common, policies), self.numbers, strict=True))
+        return order_by_workload(_take(self.common, orders), self._name_workloads(), others)
+
+    def _name_workloads(self) -> list[str]:
+        """The names of the workloads of the problems, by which they are ordered."""
+        worst = _take(self._begins[:-1], self._findings)
+        kinds = [place.kind for place in self._index.common_places]
+        columns = zip(_workloads(self._index, worst), _take(_take(worst, self._index.places), kinds), strict=True)
+        return [workload_order(path, kind) for path, kind in columns]
 
     def _join(self, problem: int, index: FindingIndex, states: _States, ranks: Ranks) -> None:
         """Order the findings of a problem that has several, and find what it is."""
@@ -181,12 +192,10 @@ class _JoinedProblems:
         self.common[problem] = self._common(members_states[0].common, [state.facts for state in members_states], ranks)
         self.opened[problem] = min(state.common.opened for state in members_states)
         self.open[problem] = sum(state.is_open for state in members_states)
-        self._namespaces[problem] = min(index.common_places[index.places[place]].namespace for place in members)
-        self._names[problem] = min(index.names[place] for place in members)
 
     def _common(self, shared: CommonFacts, facts: Sequence[FindingFacts], ranks: Ranks) -> int:
         rank = ranks(shared.policy, shared.expression)
-        common = CommonProblem(shared.policy, rank, problem_facts(facts))
+        common = CommonProblem(shared.policy, rank, problem_facts(facts), shared.expression)
         return self._numbered.setdefault(common, len(self._numbered))
 
 
@@ -199,7 +208,7 @@ def _workloads(index: FindingIndex, findings: Sequence[int]) -> list[str]:
     return [tops[place] or texts.setdefault(text := folders[place] + name, text) for place, name in columns]
 
 
-def _ranks(values: Sequence[Any]) -> list[int]:
+def rank_values(values: Sequence[Any]) -> list[int]:
     """The place of each value among the different ones, ascending."""
     places = {value: place for place, value in enumerate(sorted(set(values)))}
     return [places[value] for value in values]

@@ -8,20 +8,28 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from heapq import nsmallest
 from itertools import chain, compress, repeat
 from operator import and_, or_
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, NamedTuple, assert_never, overload
 
+from scanner.model.list_fields import SortOrder
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CommonPlace, FindingIndex
 from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.filters import ListFilter
-from scanner.report.lists.problem_facts import CommonProblem, ProblemFacts
+from scanner.report.lists.problem_facts import (
+    CommonProblem,
+    FindingOrder,
+    ProblemFacts,
+    order_by_workload,
+    workload_order,
+)
 from scanner.store.read.search_query import WordMatches
-from scanner.web.views.problem_columns import ProblemColumns, Ranks
+from scanner.web.views.problem_columns import ProblemColumns, Ranks, rank_values
 
 _BEGIN_OF_ID: Final = re.compile(r"p|p-[0-9a-f-]*|[0-9a-f]+")
 
@@ -95,6 +103,36 @@ class ProblemList:
             severity=common.severity,
             facts=common.facts,
         )
+
+    def of_workload_or_objects(self, kind: str, path: str, objects: Collection[int]) -> list[ListedProblem]:
+        """The problems of a workload (`namespace/name`) and of some objects, in the order of the list."""
+        columns = self._columns
+        kinds = [each.kind == kind for each in columns.common_places]
+        own = {place for place, name in enumerate(columns.workloads) if name == path and kinds[columns.where[place]]}
+        if objects:
+            problem_of = chain.from_iterable(map(repeat, range(len(self)), columns.sizes))
+            own.update(place for place, each in zip(problem_of, columns.objects, strict=True) if each in objects)
+        return [self.get(place) for place in sorted(own)]
+
+    def choose_worst(self, places: Iterable[int], most: int) -> list[ListedProblem]:
+        """The worst problems at some places, those of a workload together."""
+        columns = self._columns
+        orders = [(each.facts.order(each.severity), each.policy) for each in columns.common_problems]
+        kinds = [each.kind for each in columns.common_places]
+
+        def place_of(each: int) -> tuple[FindingOrder, str, PolicyKey, int]:
+            order, policy = orders[columns.common[each]]
+            return (
+                order,
+                workload_order(columns.workloads[each], kinds[columns.where[each]]),
+                policy,
+                columns.numbers[each],
+            )
+
+        worst = nsmallest(most, places, key=place_of)
+        keys = list(map(place_of, worst))
+        order = order_by_workload([key[0] for key in keys], [key[1] for key in keys], keys)
+        return [self.get(worst[each]) for each in order]
 
     def find_place(self, number: int, *, is_preview: bool = False) -> int | None:
         """The place of a problem, or of the preview with its number; None if the list does not have it."""
@@ -199,26 +237,36 @@ class ProblemList:
         )
 
     def _key(self, sort: str) -> Callable[[int], Any] | None:
-        """The key of the place of a problem in an order; None for the order of the list."""
-        columns = self._columns
-        of_place: dict[str, Callable[[int], Any]] = {
-            "oldest": columns.opened.__getitem__,
-            "newest": lambda place: -columns.opened[place],
-            "workload": columns.workloads.__getitem__,
-        }
-        if sort in of_place:
-            return of_place[sort]
-        if sort == "owner":
-            owners = [(not each.owner, each.owner) for each in columns.common_places]
-            return lambda place: owners[columns.where[place]]
-        of_common: dict[str, Callable[[CommonProblem], Any]] = {
-            "severity": lambda each: each.severity,
-            "policy": lambda each: self._names.get(each.policy, ""),
-        }
-        if sort not in of_common:
+        """The key of the place of a problem in an order; None for the order of the list, in which those of a workload stand together."""
+        if not sort:
             return None
-        keys = list(map(of_common[sort], columns.common_problems))
-        return lambda place: keys[columns.common[place]]
+        columns, value = self._columns, self._sort_value(sort)
+        worst = rank_values([each.order for each in columns.common_problems])
+        return lambda place: (value(place), worst[columns.common[place]], columns.workloads[place])
+
+    def _sort_value(self, sort: str) -> Callable[[int], Any]:
+        """The value of the place of a problem by which an order sorts; of those with equal values the worst comes first."""
+        columns = self._columns
+        match SortOrder(sort):
+            case SortOrder.WORST:
+                return lambda _: 0
+            case SortOrder.OLDEST:
+                return columns.opened.__getitem__
+            case SortOrder.NEWEST:
+                return lambda place: -columns.opened[place]
+            case SortOrder.WORKLOAD:
+                return columns.workloads.__getitem__
+            case SortOrder.OWNER:
+                owners = [(not each.owner, each.owner) for each in columns.common_places]
+                return lambda place: owners[columns.where[place]]
+            case SortOrder.SEVERITY:
+                severities = [each.severity for each in columns.common_problems]
+                return lambda place: severities[columns.common[place]]
+            case SortOrder.POLICY:
+                names = [self._names.get(each.policy, "") for each in columns.common_problems]
+                return lambda place: names[columns.common[place]]
+            case _ as never:
+                assert_never(never)
 
 
 class ListedProblems(Sequence[ListedProblem]):

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
 from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ProblemFinding
+from scanner.model.scans.scan import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText
@@ -23,8 +22,9 @@ from scanner.report.html.finding_rows import MOST, RowMaker, Subject, move_into_
 from scanner.report.html.pages import HtmlPage, HtmlPages, OwnerRow, owners_with_scores
 from scanner.report.html.place_pages import PlacePages
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
+from scanner.report.html.row_files import ListedRow, mark_workloads
 from scanner.report.html.site import Site, site_of
-from scanner.report.lists.problem_facts import FindingGroup
+from scanner.report.lists.problem_facts import CommonProblem, FindingGroup
 from scanner.web.views.problem_list import ListedProblem, ProblemList
 
 OBJECTS: Final = 50
@@ -114,28 +114,58 @@ class ScanView:
             if members:
                 yield _group(problem, members), len(problem.rows)
 
-    def rows(self, site: Site, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> list[str]:
+    def rows(self, site: Site, problems: Sequence[ListedProblem], objects: int = OBJECTS) -> list[ListedRow]:
         """The rows of problems as HTML, each with so many objects at most."""
         maker = RowMaker(site, histories=True)
-        return [made.html for group, total in self.groups(problems, objects) for made in maker.rows(group, total)]
+        made = (row for group, total in self.groups(problems, objects) for row in maker.rows(group, total))
+        return [ListedRow(row.place, row.html) for row in made]
 
-    def places(self, site: Site, prefix: str) -> Mapping[str, str]:
-        """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding."""
+    def places(self, site: Site, prefix: str, known: Sequence[StoredFinding] = ()) -> Mapping[str, str]:
+        """The pages of the findings whose ids begin with three hex digits, by file name; none without such a finding.
+
+        `known` are findings of other scans in their last state: those that this scan does not have follow, and a link to the problem
+        stands for those whose policy it does not have.
+        """
         read = [each for _, each in self.record.findings_of_rows(self.problems.rows_with_prefix(prefix))]
+        own = {each.stored.id for each in read}
+        read += [
+            ProblemFinding(each, checked=each.status == "resolved", episode="open")
+            for each in known
+            if each.id not in own and each.finding.policy_key in site.sections
+        ]
+        elsewhere = {
+            each.id: f"../problems/{each.problem}.html"
+            for each in known
+            if each.id not in own and each.problem and each.finding.policy_key not in site.sections
+        }
         with self.lock:
             texts = PlaceTexts(site, self._marked)
             placed = sorted(map(PlaceRenderer(site, texts).render_place, read))
-            return dict(PlacePages(site, texts).pages(prefix, placed)) if placed else {}
+            return dict(PlacePages(site, texts).pages(prefix, placed, elsewhere)) if placed or elsewhere else {}
 
     def _worst(self, site: Site, subject: Subject, names: Sequence[str]) -> str:
-        """The rows of the worst open problems of some policies (by the names of their pages), namespaces or owners."""
-        slugs = {site.policies[key]: key for key in site.policies}
-        chosen = {slugs[name] for name in names} if subject == "policy" else set(names)
+        """The rows of the worst open problems of some policies (by the names of their pages), namespaces, owners or controls."""
+        controls, chosen = self.document.triage.controls, frozenset(names)
+
+        def is_chosen(each: CommonProblem) -> bool:
+            if each.facts.status == "resolved":
+                return False
+            match subject:
+                case "policy":
+                    return site.policies.get(each.policy) in chosen
+                case "control":
+                    return not chosen.isdisjoint(controls(each.policy, each.expression))
+                case _:
+                    return True
+
         places = self.problems.find_places(
-            lambda each: each.facts.status != "resolved" and (subject != "policy" or each.policy in chosen),
-            lambda each: subject == "policy" or (each.namespace if subject == "namespace" else each.owner) in chosen,
+            is_chosen,
+            lambda each: (
+                subject in ("policy", "control") or (each.namespace if subject == "namespace" else each.owner) in chosen
+            ),
         )
-        return move_into_folder(self.rows(site, [self.problems.get(place) for place in islice(places, MOST)]))
+        worst = self.problems.choose_worst(places, MOST)
+        return move_into_folder(mark_workloads(self.rows(site, worst)))
 
 
 def _group(problem: ListedProblem, members: tuple[ProblemFinding, ...]) -> FindingGroup:

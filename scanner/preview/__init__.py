@@ -1,0 +1,20 @@
+"""Answers what admission would decide about objects that a cluster does not have yet.
+
+`new_objects` reads manifests as objects of the cluster, `rules` gathers the rules that can decide about them, `requested` makes the
+object of each request, `check` decides about it, and `verdict` is the answer. Nothing is written and nothing is stored.
+"""
+
+from scanner.preview.check import check
+from scanner.preview.new_objects import NewObject, StoredObjects
+from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect, Verdict
+
+__all__ = [
+    "CheckResult",
+    "CheckedObject",
+    "Decision",
+    "Effect",
+    "NewObject",
+    "StoredObjects",
+    "Verdict",
+    "check",
+]

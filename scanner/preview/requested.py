@@ -1,0 +1,83 @@
+"""The object of a request that applies a manifest: as mutating policies read it, and as validating policies read it.
+
+Source of truth: the create and patch handlers of kube-apiserver 1.36 for a server-side apply with a new field manager and `force`. The
+manifest is merged into the stored object, so that fields that it does not name stay; the result is decoded into its Go type and gets
+its defaults, mutating admission follows, then the strategy of the kind, then validating admission.
+
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from scanner.audit import redact
+from scanner.model.json import JsonObject
+from scanner.model.policy import Operation
+from scanner.model.resource import Resource, resource_of
+from scanner.mutate import custom, merge, registry
+from scanner.mutate.decoding import decode_configuration
+from scanner.mutate.native import PatchFault, RequestFault
+from scanner.mutate.schema import Custom, Schema
+
+_EMPTY_STATUS: Final = ("status",)
+
+
+class Refused(Exception):
+    """The API server refuses the request before admission; the message is redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A request on an object. `old` is the stored object, None for a CREATE. Without a `schema` the object is as in the manifest."""
+
+    resource: Resource
+    schema: Schema | None
+    old: Resource | None = None
+
+    @property
+    def operation(self) -> Operation:
+        """The operation of the request."""
+        return "UPDATE" if self.old else "CREATE"
+
+    def after_mutation(self, body: JsonObject) -> Resource:
+        """The object as validating policies read it, given the object that mutating admission leaves."""
+        schema, old = self.schema, self.old.body if self.old else None
+        if schema is not None and schema.builtin:
+            body = registry.prepare_write(schema, old, body)
+        elif schema is not None and schema.custom is not None:
+            body = _prepare_custom(schema.custom, old, body)
+        return resource_of(self.resource.kind, body)
+
+
+def make_request(manifest: Resource, stored: JsonObject | None, schema: Schema | None) -> Requested:
+    """The request that applies a manifest, given the object that the cluster has under its name. Raises Refused."""
+    kind = manifest.kind
+    identity: JsonObject = {"apiVersion": kind.api_version, "kind": kind.kind}
+    old = None if stored is None else resource_of(kind, {**stored, **identity})
+    if schema is None:
+        body = manifest.body if old is None else {**old.body, **manifest.body}
+        return Requested(resource_of(kind, body), None, old)
+    if fault := merge.find_faults(schema, manifest.body):
+        raise Refused(f"it does not fit the schema of its kind: {redact.redact_answer(fault, manifest)}")
+    try:
+        body = _apply(schema, manifest.body, old.body if old else identity)
+    except (PatchFault, RequestFault) as fault:
+        raise Refused(redact.redact_answer(str(fault), manifest)) from None
+    return Requested(resource_of(kind, body), schema, old)
+
+
+def _apply(schema: Schema, manifest: JsonObject, live: JsonObject) -> JsonObject:
+    """The manifest merged into an object, decoded, with its defaults. Raises PatchFault and RequestFault."""
+    merged = cast("JsonObject", merge.merge_patch(schema, live, manifest))
+    if schema.builtin:
+        return registry.decode(schema, decode_configuration(schema, merged, live))
+    return custom.fill_defaults(schema.custom, merged) if schema.custom else merged
+
+
+def _prepare_custom(definition: Custom, old: JsonObject | None, body: JsonObject) -> JsonObject:
+    """A custom resource as validation reads it: pruned, with a status only if it had one."""
+    if old is not None:
+        return custom.store_custom(definition, old, body)
+    start = {name: value for name, value in body.items() if not (definition.has_status and name in _EMPTY_STATUS)}
+    return custom.store_custom(definition, start, start)

@@ -1,0 +1,90 @@
+"""The answer as Markdown, for a comment on a pull request. Names and messages are text, never markup.
+
+GitHub takes at most 65,536 characters in a comment: objects beyond that are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from scanner.preview.verdict import CheckedObject, Decision, Effect, Verdict
+from scanner.report.check.document import (
+    EFFECT_TEXTS,
+    NOT_EVALUATED,
+    VERDICT_TEXTS,
+    CheckDocument,
+    name_object,
+    name_rule,
+)
+from scanner.report.text.numbers import plural
+from scanner.report.text.safe_text import cut, escape_markdown, table_row
+
+MARK: Final = "<!-- assay check -->"
+"""The first line, by which a workflow finds its own comment."""
+_LONGEST: Final = 65_000
+_MESSAGE: Final = 300
+_MOST_CHANGES: Final = 10
+_HEAD: Final = ("Object", "Verdict", "Why", "Where")
+_SHOWN: Final = (Effect.REFUSES, Effect.REFUSES_PODS, Effect.UNDECIDED, Effect.WARNS)
+
+
+def render(document: CheckDocument) -> str:
+    """The lines, cut to the length of a comment."""
+    head = [MARK, f"## {_write_title(document)}", "", escape_markdown(document.verdict_sentence), ""]
+    tail = ["", escape_markdown(NOT_EVALUATED), ""]
+    rows, gaps = [*_list_rows(document)], [*_list_gaps(document)]
+    kept: list[str] = []
+    room = _LONGEST - sum(len(line) + 1 for line in (*head, *tail))
+    for line in (*rows, *gaps):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    left = len(rows) + len(gaps) - len(kept)
+    more = [f"\nand {plural(left, 'line')} more: see the log of the job"] if left else []
+    return "\n".join((*head, *kept, *more, *tail))
+
+
+def _write_title(document: CheckDocument) -> str:
+    result = document.result
+    if result.is_refused:
+        return "The cluster would refuse this"
+    return "The cluster would admit this" if result.is_complete else "Not everything could be decided"
+
+
+def _list_rows(document: CheckDocument) -> Iterator[str]:
+    """The objects about which there is something to tell, as a table, and what would be changed below."""
+    told = [each for each in document.result.objects if each.verdict is not Verdict.ADMITTED]
+    if told:
+        yield table_row(_HEAD)
+        yield table_row(["---"] * len(_HEAD))
+    for checked in told:
+        for decision in checked.select(*_SHOWN):
+            yield table_row(_write_row(document, checked, decision))
+    for checked in document.result.objects:
+        if checked.changes and checked.verdict is not Verdict.REFUSED:
+            yield from _list_changes(checked)
+
+
+def _write_row(document: CheckDocument, checked: CheckedObject, decision: Decision) -> list[str]:
+    line = document.find_line(checked, decision)
+    place = f"{checked.place.file}:{line}" if line else checked.place.source
+    why = f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {cut(decision.message, _MESSAGE)}"
+    return [escape_markdown(text) for text in (name_object(checked), VERDICT_TEXTS[checked.verdict], why, place)]
+
+
+def _list_changes(checked: CheckedObject) -> Iterator[str]:
+    by = escape_markdown(", ".join(checked.changed_by) or "mutating policies")
+    yield f"\n{escape_markdown(name_object(checked))} would be changed by {by}:\n"
+    for change in checked.changes[:_MOST_CHANGES]:
+        yield f"- {escape_markdown(cut(str(change), _MESSAGE))}"
+    if len(checked.changes) > _MOST_CHANGES:
+        yield f"- and {len(checked.changes) - _MOST_CHANGES} more"
+
+
+def _list_gaps(document: CheckDocument) -> Iterator[str]:
+    if document.result.gaps:
+        yield "\nNot read:\n"
+    for gap in document.result.gaps:
+        yield f"- {escape_markdown(cut(f'{gap.where}: {gap.why}', _MESSAGE))}"

@@ -1,0 +1,471 @@
+"""`assay check` with files as the cluster: what admission would decide about manifests, and the exit codes of a gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.conftest import Assay
+from tests.command import Ran
+from tests.documents import Document, rule
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "check.schema.json").read_text())
+FORMATS = ("table", "json", "markdown", "sarif", "junit")
+GROUP = "admissionregistration.k8s.io/v1"
+Check = Callable[..., Ran]
+
+
+def vap(name: str, *resources: str, expression: str = "false", group: str = "", **spec: Any) -> Document:
+    """A validating policy, with one check unless the spec has others."""
+    checks = [{"expression": expression, "message": f"{name} says no"}]
+    match = {"resourceRules": [rule(*resources, group=group)], **spec.pop("match", {})}
+    return {
+        "apiVersion": GROUP,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {"matchConstraints": match, "validations": checks, **spec},
+    }
+
+
+def bind(name: str, *actions: str, **spec: Any) -> Document:
+    """The binding of a validating policy, with Deny unless there are actions."""
+    return {
+        "apiVersion": GROUP,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": list(actions or ("Deny",)), **spec},
+    }
+
+
+def mutation(name: str, expression: str, *resources: str, group: str = "") -> list[Document]:
+    """A mutating policy of one apply configuration, with its binding."""
+    mutating = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule(*resources, group=group)]},
+        "reinvocationPolicy": "Never",
+        "mutations": [mutating],
+    }
+    binding = {"policyName": name}
+    return [
+        {"apiVersion": GROUP, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec},
+        {"apiVersion": GROUP, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": binding},
+    ]
+
+
+def config_map(name: str = "settings", namespace: str = "shop", **fields: Any) -> Document:
+    """A ConfigMap; without a namespace, it is where the command says."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **fields.pop("metadata", {})}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **fields}
+
+
+def namespace(name: str = "shop", **labels: str) -> Document:
+    """A Namespace with labels."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def deployment(**pod_spec: Any) -> Document:
+    """A Deployment in the shop."""
+    spec = {"containers": [{"name": "web", "image": "web:1"}], **pod_spec}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+
+
+@pytest.fixture
+def check(assay: Assay, home: Path) -> Check:
+    """Check manifests against a cluster of documents; the answer is JSON unless another format is named."""
+
+    def run(cluster: list[Document], *manifests: Document, flags: tuple[str, ...] = (), form: str = "json") -> Ran:
+        (home / "cluster.yaml").write_text("\n---\n".join(map(json.dumps, [namespace(), *cluster])))
+        (home / "app.yaml").write_text("\n---\n".join(json.dumps(each, indent=1) for each in manifests))
+        return assay("check", "-f", "app.yaml", "--against", "cluster.yaml", "-o", form, *flags)
+
+    return run
+
+
+def first(ran: Ran) -> Any:
+    """The answer about the first manifest of a document that the schema describes."""
+    document: Any = ran.report
+    Draft202012Validator(SCHEMA).validate(document)
+    return document["objects"][0]
+
+
+def verdict(ran: Ran) -> tuple[int, str]:
+    """The exit code, and the verdict about the first manifest."""
+    return ran.code, first(ran)["verdict"]
+
+
+def test_a_manifest_that_every_policy_admits_is_admitted(check: Check) -> None:
+    """The request is a CREATE, and the exit code 0."""
+    ran = check([vap("fine", "configmaps", expression="true"), bind("fine")], config_map())
+
+    assert (0, "admitted") == verdict(ran)
+    assert "CREATE" == first(ran)["operation"]
+
+
+def test_a_refusal_names_policy_message_and_line(check: Check) -> None:
+    """The line is that of the field whose value decided."""
+    policy = vap("sized", "configmaps", expression="object.data.size == 'small'")
+    ran = check([policy, bind("sized")], config_map(data={"size": "huge"}))
+
+    (decision,) = first(ran)["decisions"]
+    assert (1, "refused") == verdict(ran)
+    assert ("refuses", "sized", "sized says no") == (decision["effect"], decision["by"], decision["message"])
+    assert '  "size": "huge"' == Path("app.yaml").read_text().splitlines()[decision["line"] - 1]
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"), [("Warn", "admittedWithWarnings"), ("Audit", "admitted"), ("Deny", "refused")]
+)
+def test_the_action_of_the_binding_decides(check: Check, action: str, expected: str) -> None:
+    """Only a denial fails the gate."""
+    assert (int(action == "Deny"), expected) == verdict(
+        check([vap("p", "configmaps"), bind("p", action)], config_map())
+    )
+
+
+def test_a_manifest_without_a_namespace_is_in_the_one_of_the_flag(check: Check) -> None:
+    """Without -n that is `default`, as for kubectl."""
+    cluster = [vap("p", "configmaps", match={"namespaceSelector": {"matchLabels": {"team": "a"}}}), bind("p")]
+    labelled = ("--namespace-label", "default=team=b", "-n", "other", "--namespace-label", "other=team=a")
+    default = check(cluster, config_map(namespace=""), flags=labelled[:2])
+    other = check(cluster, config_map(namespace=""), flags=labelled)
+
+    assert [("default", "admitted"), ("other", "refused")] == [
+        (first(ran)["namespace"], first(ran)["verdict"]) for ran in (default, other)
+    ]
+
+
+def test_an_object_that_exists_is_updated(check: Check) -> None:
+    """The stored object is oldObject, and fields that the manifest does not name stay."""
+    expression = "oldObject.data.a == '1' && object.data.a == '2' && object.data.b == '1'"
+    cluster = [vap("p", "configmaps", expression=expression), bind("p"), config_map(data={"a": "1", "b": "1"})]
+    ran = check(cluster, config_map(data={"a": "2"}))
+
+    assert ("UPDATE", "admitted") == (first(ran)["operation"], first(ran)["verdict"])
+
+
+def test_an_update_is_matched_by_the_labels_of_the_old_object_too(check: Check) -> None:
+    """A manifest cannot leave a policy by changing a label."""
+    policy = vap("p", "configmaps", match={"objectSelector": {"matchLabels": {"guarded": "yes"}}})
+    stored = config_map(metadata={"labels": {"guarded": "yes"}})
+    ran = check([policy, bind("p"), stored], config_map(metadata={"labels": {"guarded": "no"}}))
+
+    assert (1, "refused") == verdict(ran)
+
+
+def test_policies_read_the_defaults_of_the_api(check: Check) -> None:
+    """And quantities in the form that the API server writes."""
+    expression = "object.spec.replicas == 1 && object.spec.template.spec.containers[0].resources.limits.memory == '1Gi'"
+    container = {"name": "web", "image": "web:1", "resources": {"limits": {"memory": "1024Mi"}}}
+    ran = check(
+        [vap("p", "deployments", group="apps", expression=expression), bind("p")], deployment(containers=[container])
+    )
+
+    assert (0, "admitted") == verdict(ran)
+
+
+def test_mutating_policies_come_first(check: Check) -> None:
+    """A label that one adds satisfies a validating policy, and is shown as a change."""
+    added = mutation("labelled", "Object{metadata: Object.metadata{labels: {'team': 'a'}}}", "configmaps")
+    ran = check(
+        [*added, vap("p", "configmaps", expression="object.metadata.labels.team == 'a'"), bind("p")], config_map()
+    )
+
+    assert (0, "admitted") == verdict(ran)
+    assert (["/metadata/labels"], ["labelled"]) == (
+        [change["path"] for change in first(ran)["changes"]],
+        first(ran)["changedBy"],
+    )
+
+
+def test_a_result_that_depends_on_the_order_of_policies_is_undecided(check: Check) -> None:
+    """An API server does not define the order."""
+    cluster = [
+        *mutation("one", "Object{data: {'by': 'one'}}", "configmaps"),
+        *mutation("two", "Object{data: {'by': 'two'}}", "configmaps"),
+    ]
+
+    assert (3, "undecided") == verdict(check(cluster, config_map()))
+
+
+def test_policies_of_kyverno_decide(check: Check) -> None:
+    """As its webhook does."""
+    policy: Document = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "kyverno"},
+        "spec": {
+            "validationActions": ["Deny"],
+            "matchConstraints": {"resourceRules": [rule("configmaps")]},
+            "validations": [{"expression": "has(object.data)", "message": "no data"}],
+        },
+    }
+
+    assert (1, "refused") == verdict(check([policy], config_map()))
+
+
+def test_pod_security_refuses_the_pods_of_a_template(check: Check) -> None:
+    """The Deployment itself is admitted; the gate fails, because no pod would come up."""
+    level = {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "privileged"}
+    ran = check(
+        [namespace("guarded", **level)], {**deployment(hostPID=True), "metadata": {"name": "w", "namespace": "guarded"}}
+    )
+
+    (decision,) = first(ran)["decisions"]
+    assert (1, "podsRefused") == verdict(ran)
+    assert ["spec.template.spec.hostPID"] == decision["fields"][:1]
+
+
+def test_policies_about_pods_refuse_those_of_a_template(check: Check) -> None:
+    """The pods are created by the controller, in its name."""
+    controller = "system:serviceaccount:kube-system:replicaset-controller"
+    policy = vap("p", "pods", expression=f"request.userInfo.username != '{controller}'")
+    ran = check([policy, bind("p")], deployment())
+
+    assert (1, "podsRefused") == verdict(ran)
+    assert ["its pods: p says no"] == [each["message"] for each in first(ran)["decisions"]]
+
+
+def test_an_update_of_a_pod_that_changes_no_container_is_not_judged_by_pod_security(check: Check) -> None:
+    """As on a server; another image is judged."""
+    level = {"pod-security.kubernetes.io/enforce": "baseline"}
+    container = {"name": "c", "image": "i:1", "securityContext": {"privileged": True}}
+    pod: Document = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "guarded"},
+        "spec": {"containers": [container]},
+    }
+    cluster = [namespace("guarded", **level), pod]
+    relabelled = {**pod, "metadata": {**pod["metadata"], "labels": {"a": "b"}}}
+    renewed = {**pod, "spec": {"containers": [{**container, "image": "i:2"}]}}
+
+    assert ["admitted", "refused"] == [first(check(cluster, each))["verdict"] for each in (relabelled, renewed)]
+
+
+def test_a_param_among_the_manifests_counts(check: Check) -> None:
+    """Without it, the binding refuses every object."""
+    policy = vap(
+        "p", "secrets", paramKind={"apiVersion": "v1", "kind": "ConfigMap"}, expression="params.data.allow == 'yes'"
+    )
+    param_ref = {"name": "limits", "namespace": "shop", "parameterNotFoundAction": "Deny"}
+    secret: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}}
+    cluster = [policy, bind("p", paramRef=param_ref)]
+
+    assert [1, 0] == [
+        check(cluster, secret).code,
+        check(cluster, secret, config_map("limits", data={"allow": "yes"})).code,
+    ]
+
+
+def test_a_namespace_among_the_manifests_counts(check: Check) -> None:
+    """Its labels decide about the objects in it."""
+    policy = vap("p", "configmaps", match={"namespaceSelector": {"matchLabels": {"strict": "yes"}}})
+    ran = check([policy, bind("p")], config_map(namespace="new"), namespace("new", strict="yes"))
+
+    assert (1, "refused") == verdict(ran)
+
+
+def test_a_definition_among_the_manifests_counts(check: Check) -> None:
+    """An object of its kind is read with the defaults of its schema."""
+    properties = {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+    }
+    definition: Document = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+    widget: Document = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "shop"},
+        "spec": {},
+    }
+    cluster = [vap("p", "widgets", group="example.com", expression="object.spec.size == 3"), bind("p")]
+
+    assert (0, "admitted") == verdict(check(cluster, widget, definition))
+
+
+def test_a_kind_that_is_not_served_is_undecided(check: Check) -> None:
+    """Exit code 3, which --allow-unjudged accepts."""
+    widget: Document = {"apiVersion": "example.com/v1", "kind": "Deploymint", "metadata": {"name": "w"}}
+    ran = check([], widget)
+
+    assert (3, "undecided") == verdict(ran)
+    assert first(ran)["decisions"][0]["message"].endswith("Did you mean Deployment?")
+    assert 0 == check([], widget, flags=("--allow-unjudged",)).code
+
+
+def test_a_webhook_that_matches_is_named(check: Check) -> None:
+    """What its program decides is not known, so the object is undecided; another kind is not."""
+    webhook = {"name": "opa.example.com", "rules": [rule("configmaps")]}
+    configuration: Document = {
+        "apiVersion": GROUP,
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "opa"},
+        "webhooks": [webhook],
+    }
+    ran = check([configuration], config_map())
+    secret: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}}
+
+    assert (3, "opa.example.com") == (ran.code, first(ran)["decisions"][0]["by"])
+    assert (0, "admitted") == verdict(check([configuration], secret))
+
+
+def test_a_refusal_stands_beside_what_is_undecided(check: Check) -> None:
+    """The object is refused whatever a webhook decides; 3 beats 1, because another object could be refused, too."""
+    webhook = {"name": "opa.example.com", "rules": [rule("configmaps")]}
+    configuration: Document = {
+        "apiVersion": GROUP,
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "opa"},
+        "webhooks": [webhook],
+    }
+    cluster = [configuration, vap("p", "configmaps"), bind("p")]
+
+    assert (3, "refused") == verdict(check(cluster, config_map()))
+    assert 1 == check(cluster, config_map(), flags=("--allow-unjudged",)).code
+
+
+def test_a_field_that_the_server_sets_is_undecided(check: Check) -> None:
+    """A new object has no uid before the server makes one."""
+    ran = check([vap("p", "configmaps", expression="has(object.metadata.uid)"), bind("p")], config_map())
+
+    assert (3, "undecided") == verdict(ran)
+
+
+def test_unknown_labels_of_a_namespace_are_undecided(check: Check) -> None:
+    """A namespace that no file describes may have the label that a policy selects by."""
+    policy = vap("p", "configmaps", match={"namespaceSelector": {"matchLabels": {"strict": "yes"}}})
+
+    assert (3, "undecided") == verdict(check([policy, bind("p")], config_map(namespace="unknown")))
+
+
+def test_a_manifest_that_does_not_fit_its_schema_is_refused(check: Check) -> None:
+    """By the API server, before any policy is asked."""
+    broken = {**deployment(), "spec": {**deployment()["spec"], "replicas": "three"}}
+    ran = check([vap("p", "deployments", group="apps", expression="true"), bind("p")], broken)
+
+    assert (1, "refused") == verdict(ran)
+    assert "the API server" == first(ran)["decisions"][0]["by"]
+
+
+def test_a_template_that_is_not_rendered_is_a_gap(check: Check, home: Path, assay: Assay) -> None:
+    """Not everything could be read, so nothing is claimed about the rest."""
+    (home / "chart").mkdir()
+    (home / "chart" / "app.yaml").write_text("kind: {{ .Values.kind }}\n")
+    check([], config_map())
+    ran = assay("check", "-f", "chart", "--against", "cluster.yaml", "-o", "json")
+
+    assert (3, 1) == (ran.code, len(ran.report["gaps"]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_value_of_a_secret_is_in_any_output(check: Check, form: str) -> None:
+    """Neither of the manifest nor of the stored object, whatever a policy writes into its message."""
+    new, old = "bmV3LXNlY3JldA==", "b2xkLXNlY3JldA=="
+    policy = vap("p", "secrets")
+    texts = "string(object.data.token) + string(oldObject.data.token)"
+    policy["spec"]["validations"] = [{"expression": "false", "messageExpression": texts}]
+    stored: Document = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "shop"},
+        "data": {"token": old},
+    }
+    marked = mutation(
+        "marked", "Object{metadata: Object.metadata{annotations: {'was': oldObject.data.token}}}", "secrets"
+    )
+    ran = check([policy, bind("p"), *marked, stored], {**stored, "data": {"token": new}}, form=form)
+    printed = ran.stdout.decode() + ran.stderr
+
+    assert 1 == ran.code
+    assert [] == [text for text in (new, old, "new-secret", "old-secret") if text in printed]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_environment_variable_is_in_any_output(check: Check, form: str) -> None:
+    """A policy may write one into its message, the old one, too."""
+    policy = vap("p", "deployments", group="apps")
+    path = "spec.template.spec.containers[0].env[0].value"
+    policy["spec"]["validations"] = [
+        {"expression": f"object.{path} == ''", "messageExpression": f"object.{path} + ' ' + oldObject.{path}"}
+    ]
+
+    def with_value(value: str) -> Document:
+        return deployment(
+            containers=[{"name": "web", "image": "web:1", "env": [{"name": "DB_PASSWORD", "value": value}]}]
+        )
+
+    ran = check([policy, bind("p"), with_value("hunter2hunter2")], with_value("correct-horse"), form=form)
+    printed = ran.stdout.decode() + ran.stderr
+
+    assert 1 == ran.code
+    assert [] == [text for text in ("hunter2hunter2", "correct-horse") if text in printed]
+
+
+def test_the_formats_of_ci_show_the_refusal(check: Check) -> None:
+    """A failure in JUnit, an error at a line in SARIF, a row in Markdown that is text and no markup."""
+    cluster = [vap("p", "configmaps"), bind("p")]
+    hostile = config_map("a|b<script>@team")
+    junit = ET.fromstring(check(cluster, hostile, form="junit").stdout)  # noqa: S314 - our own output
+    sarif = json.loads(check(cluster, hostile, form="sarif").stdout)
+    markdown = check(cluster, hostile, form="markdown").stdout.decode()
+    (result,) = sarif["runs"][0]["results"]
+
+    assert ("1", 1) == (junit[0].attrib["failures"], len(list(junit.iter("failure"))))
+    assert ("error", 1) == (result["level"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
+    assert "a\\|b&lt;script&gt;@&#8203;team" in markdown
+
+
+def test_five_hundred_manifests_are_decided_one_by_one(check: Check) -> None:
+    """Each has its answer, in the order of the files."""
+    ran = check(
+        [vap("p", "configmaps", expression="object.metadata.name != 'c7'"), bind("p")],
+        *(config_map(f"c{n}") for n in range(500)),
+    )
+    objects: Any = ran.report["objects"]
+
+    assert (1, 500) == (ran.code, len(objects))
+    assert ["c7"] == [each["name"] for each in objects if each["verdict"] == "refused"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("-f", "nowhere.yaml"),
+        ("-f", "app.yaml", "--against", "nowhere"),
+        ("-f", "app.yaml", "--ask-server", "--against", "app.yaml"),
+        ("-f", "-", "--against", "-"),
+        ("-f", "app.yaml", "-o", "html"),
+    ],
+)
+def test_a_mistake_is_a_usage_error(assay: Assay, home: Path, flags: tuple[str, ...]) -> None:
+    """Nothing is printed on standard output."""
+    (home / "app.yaml").write_text(json.dumps(config_map()))
+    ran = assay("check", *flags)
+
+    assert (2, b"") == (ran.code, ran.stdout)
