@@ -19,7 +19,7 @@ from scanner.audit.secret_values import (
     list_secret_variables,
     mask_values,
 )
-from scanner.audit.sensitive_fields import MASK, SensitiveFields, mask_named_secrets, may_be_sensitive
+from scanner.audit.sensitive_fields import MASK, SensitiveFields, holds_secret, mask_named_secrets, may_be_sensitive
 from scanner.audit.taint import list_sensitive_texts
 from scanner.model.json import Json
 from scanner.model.resource import Resource
@@ -116,7 +116,7 @@ class _Search:
         hidden = self._strong if part.place == _LABELS else self._weak
         if text in hidden:
             return MASK
-        redacted = mask_named_secrets(text)
+        redacted = mask_named_secrets(text) if holds_secret(text) else text
         if self._is_secret and self._fields.holds_secret(text):
             return MASK
         return mask_values(redacted, hidden) if hidden else redacted
@@ -130,7 +130,7 @@ class _Search:
     def _is_secret_key(self, key: str) -> bool:
         if _FIELD.match(key):
             return len(self._strong) > 0 and key in self._strong
-        return _contains(key, self._weak) or mask_named_secrets(key) != key
+        return _contains(key, self._weak) or holds_secret(key)
 
 
 def _contains(text: str, values: Collection[str]) -> bool:
