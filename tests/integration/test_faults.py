@@ -32,6 +32,8 @@ ONCE = dict.fromkeys(
         "/api",
         "/apis",
         "/api/v1/namespaces",
+        "/api/v1/limitranges",
+        "/api/v1/resourcequotas",
         *(
             f"{ADMISSION}/{way}admissionpolic{end}"
             for way in ("validating", "mutating")

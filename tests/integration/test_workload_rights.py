@@ -64,7 +64,7 @@ def test_workloads_need_rights_that_are_optional(api_server: ApiServer, run: Run
     for document in roles:
         delete(api_server, document)
 
-    assert ["namespaces", "nodes", "pods", "replicationcontrollers"] == rules[""]
+    assert ["limitranges", "namespaces", "nodes", "pods", "replicationcontrollers", "resourcequotas"] == rules[""]
     assert ["daemonsets", "deployments", "replicasets", "statefulsets"] == rules["apps"]
     assert ["cronjobs", "jobs"] == rules["batch"]
     note = (

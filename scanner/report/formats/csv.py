@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TextIO
 
@@ -28,9 +28,15 @@ def guard_formula(text: str) -> str:
 
 def write(out: TextIO, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Write a heading and rows as RFC 4180 describes, with line feeds."""
+    add = open_rows(out)
+    add((head,))
+    add(rows)
+
+
+def open_rows(out: TextIO) -> Callable[[Iterable[Sequence[str]]], None]:
+    """Return a function that adds rows as `write` writes them."""
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    return lambda rows: writer.writerows([_cell(cell) for cell in row] for row in rows)
 
 
 def line(cells: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from shutil import copyfileobj
 
 from scanner.model.policy import PolicyKey
 from scanner.report.document.document import Document
@@ -23,8 +24,9 @@ from scanner.report.html.place_pages import PlacePages, keep_place
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
 from scanner.report.html.row_files import RowReader, RowWriter
 from scanner.report.html.site import Site, site_of
+from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.lists.problem_facts import groups_of
-from scanner.report.output import replace_folder, text_file
+from scanner.report.output import binary_file, replace_folder, text_file
 
 
 def render(document: Document, folder: Path) -> None:
@@ -45,8 +47,6 @@ def render(document: Document, folder: Path) -> None:
             path = fresh / page.path
             path.parent.mkdir(exist_ok=True)
             path.write_text(page.render(), "utf-8", newline="\n")
-        with text_file(fresh / "findings.csv") as listed_findings:
-            csv.render(document, listed_findings)
         with text_file(fresh / "population.csv") as population:
             csv.render_population(document, population)
         with text_file(fresh / "rules.csv") as table:
@@ -60,6 +60,7 @@ def render(document: Document, folder: Path) -> None:
 
 
 _ROWS = "rows"
+_LIST = "findings.csv"
 
 
 def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
@@ -76,6 +77,7 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     rows = RowReader([each / _ROWS for each in folders])
     FindingList(site.with_style("list"), folder, rows).write()
     rows.close()
+    _join_lists([each / _LIST for each in folders], folder / _LIST)
     return spilled
 
 
@@ -83,15 +85,27 @@ def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], fold
     """Collect the places and the rows of the problems of some policies in a folder."""
     spill, writer = GroupWriter(folder), RowWriter(folder / _ROWS)
     places, rows, changes = PlaceRenderer(site, texts), FindingRows(site, writer), ChangeCounts()
-    for group in groups_of(site.document, policies):
-        rows.add(group)
-        changes.add(group.findings)
-        for each in group.findings:
-            keep_place(spill, places.render_place(each))
+    with text_file(folder / _LIST) as listed:
+        add_lines = csv.open_rows(listed)
+        for group in groups_of(site.document, policies):
+            rows.add(group)
+            changes.add(group.findings)
+            for each in group.findings:
+                keep_place(spill, places.render_place(each))
+            add_lines(FINDINGS.cells(each.stored, site.document) for each in group.findings if each.checked)
     rows.worst.write(spill)
     changes.write(spill)
     spill.flush()
     writer.close()
+
+
+def _join_lists(parts: Sequence[Path], path: Path) -> None:
+    """Write the lines of the format `csv`, those of a problem together: no finding is read a second time for them."""
+    with binary_file(path) as out:
+        out.write(f"{csv.line(FINDINGS.titles)}\n".encode())
+        for part in parts:
+            with part.open("rb") as lines:
+                copyfileobj(lines, out)
 
 
 def _halves(document: Document) -> tuple[frozenset[PolicyKey], frozenset[PolicyKey]]:
