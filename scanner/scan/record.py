@@ -15,7 +15,7 @@ from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import ObservedCounts, find_observed_problems
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import PolicyKey, policy_label
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
 from scanner.model.scans.scan import (
@@ -165,7 +165,8 @@ class ScanRecorder:
         objects = sum(coverage.objects for coverage in self._coverage)
         empty = find_emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
         empty = Emptiness.NONE if options.allow_empty else empty
-        incomplete = bool(self.gaps or empty) or any(_is_incomplete(coverage) for coverage in self._coverage)
+        gaps = dict.fromkeys((*self.gaps, *_list_redacted(self._redacted)))
+        incomplete = bool(gaps or empty) or any(_is_incomplete(coverage) for coverage in self._coverage)
         after: Iterable[Health] = find_observed_problems(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
             after = language.adapt_health(after)
@@ -175,11 +176,11 @@ class ScanRecorder:
             state=ScanState.INCOMPLETE if incomplete else ScanState.COMPLETE,
             coverage=tuple(self._coverage),
             health=tuple(sorted(health)),
-            gaps=tuple(dict.fromkeys(self.gaps)),
+            gaps=tuple(gaps),
             outside=evaluation.outside,
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
-            notes=tuple(dict.fromkeys((*prepared.notes, *self.notes, *_describe_redacted(self._redacted)))),
+            notes=tuple(dict.fromkeys((*prepared.notes, *self.notes))),
             counts=tuple(self._list_object_counts(evaluation.plans)),
             controllers={
                 name: self._namespaced.get(name, True) for name in (*self._controllers, *sorted(self._metadata_kinds))
@@ -318,8 +319,8 @@ def _is_incomplete(coverage: Coverage) -> bool:
     return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
 
 
-def _describe_redacted(redacted: Mapping[PolicyKey, int]) -> Iterator[str]:
-    """The checks of a replay that were skipped because of the redaction, with the policies: they are neither passed nor violated."""
-    if number := sum(redacted.values()):
-        policies = ", ".join(f"{name} ({redacted[key]:,})" for key in sorted(redacted) for name in key[1:])
-        yield f"{number:,} checks are skipped, because they may read what the snapshot withholds: {policies}."
+def _list_redacted(redacted: Mapping[PolicyKey, int]) -> Iterator[Gap]:
+    """The checks of a replay that were skipped because of the redaction, by policy: they are neither passed nor violated."""
+    for key in sorted(redacted):
+        why = f"skipped because they may read what the snapshot withholds: {redacted[key]:,}"
+        yield Gap(GapKind.EVALUATION, policy_label(key), why)
