@@ -89,7 +89,8 @@ class CompiledPolicy:
     What expressions read may be a secret, but for what is shown of the documents of an admission request: `open_roots` are the
     other variables of the environment whose values may be shown, `object_roots` those through which an expression reads other
     objects, of which names and kinds may be shown. `own_errors` are the beginnings of errors about requests that are made
-    through a variable: such an error quotes nothing of the response.
+    through a variable: such an error quotes nothing of the response. `read_fields` are the access paths of what decides besides the
+    expressions; a last step that ends with `/*` stands for every key with the beginning before the sign.
     """
 
     policy: Policy
@@ -107,11 +108,15 @@ class CompiledPolicy:
     open_roots: frozenset[str] = frozenset()
     object_roots: frozenset[str] = frozenset()
     own_errors: Mapping[str, str] = field(default_factory=dict)
+    read_fields: frozenset[tuple[str, ...]] = frozenset()
 
     @classmethod
-    def make_without_expressions(cls, policy: Policy, checks: tuple[Check, ...]) -> CompiledPolicy:
+    def make_without_expressions(
+        cls, policy: Policy, checks: tuple[Check, ...], read_fields: frozenset[tuple[str, ...]] = frozenset()
+    ) -> CompiledPolicy:
         """A policy of a language without expressions, with the checks that are evaluated: the evaluator alone knows how."""
-        return cls(policy, {}, (), (), (), checks=checks, cost_bounds=CostBounds({}, ()))
+        bounds = CostBounds({}, ())
+        return cls(policy, {}, (), (), (), checks=checks, cost_bounds=bounds, read_fields=read_fields)
 
     def expressions(self) -> Iterator[tuple[str, Expression]]:
         """Pairs of a path in the manifest, such as `spec.variables[0].expression`, and the expression there, in order."""

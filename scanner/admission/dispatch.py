@@ -66,6 +66,7 @@ class BoundPolicy:
     `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` returns why admission exempts a request from
     the policy. `called` are the webhooks through which requests reach the policy: the policy evaluates an object in the version with
     which the first of them is called, if it matches that version. Without `called` its own constraints tell it. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
+    With `independent_checks` the outcome of a check depends on no other check.
     """
 
     compiled: CompiledPolicy
@@ -81,6 +82,7 @@ class BoundPolicy:
     exempts: Exempts | None = None
     called: tuple[MatchResources, ...] = ()
     proves_fixes: bool = True
+    independent_checks: bool = False
 
     def evaluates(self, resource: Resource) -> bool:
         """Return whether the policy evaluates objects where this one is; a Namespace is in itself, and cluster-scoped."""

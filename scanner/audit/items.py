@@ -13,6 +13,7 @@ import orjson
 from scanner.cel.stack import run_with_room
 from scanner.model.json import Json, as_object
 from scanner.model.resource import METADATA_ONLY, Kind, Page
+from scanner.model.withheld import Place, mark_withheld
 
 # The possible start of a JSON integer; digits within a checksum do not count.
 _LONG_NUMBER = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
@@ -68,9 +69,34 @@ class _RawList(msgspec.Struct):
 _LIST = msgspec.json.Decoder(_RawList)
 
 
-def decode_items(page: Page) -> list[Json]:
-    """The items of a page as JSON values, in their order. Raises ValueError for a text that is not a list of items."""
-    return [decode_item(text) for text in split_items(page)]
+class _WithheldPlaces(msgspec.Struct):
+    """The places that a snapshot withholds from the items of a page, by the index of the item."""
+
+    withheld: dict[int, list[list[str | int]]] = {}
+
+
+_WITHHELD = msgspec.json.Decoder(_WithheldPlaces)
+
+
+def decode_items(page: Page, *, withheld: bool = False) -> list[Json]:
+    """The items of a page as JSON values, in their order; `withheld` parts of a page of a snapshot are marked.
+
+    Raises ValueError for a text that is not a list of items.
+    """
+    items = [decode_item(text) for text in split_items(page)]
+    for index, places in (find_withheld(page) if withheld else {}).items():
+        if index < len(items):
+            mark_withheld(items[index], places)
+    return items
+
+
+def find_withheld(page: Page) -> dict[int, list[Place]]:
+    """The places that a snapshot withholds, by the index of the item. Raises ValueError for a page of another form."""
+    try:
+        document = run_with_room(lambda: _WITHHELD.decode(page.data))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return {index: [tuple(place) for place in places] for index, places in document.withheld.items()}
 
 
 def split_items(page: Page) -> list[memoryview]:

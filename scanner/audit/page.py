@@ -24,11 +24,19 @@ from scanner.audit.evidence import collect_evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceTally
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import FindingForms, make_tally_key
-from scanner.audit.items import decode_item, digest_page, find_item_fault, may_have_long_numbers, split_items
+from scanner.audit.items import (
+    decode_item,
+    digest_page,
+    find_item_fault,
+    find_withheld,
+    may_have_long_numbers,
+    split_items,
+)
 from scanner.audit.object_sets import ObjectSets, SetKey, get_invocation_key, list_reasons
 from scanner.audit.population import list_controllers, record_object
+from scanner.audit.withheld_reads import Withheld, WithheldReads, count_redacted
 from scanner.errors import AuthorizerFailed, SchemaUnknown
-from scanner.model.json import JsonObject
+from scanner.model.json import JsonObject, as_object
 from scanner.model.outcome import (
     Errored,
     Finding,
@@ -43,6 +51,7 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import PageResult, TallyKey
+from scanner.model.withheld import Place, mark_withheld
 from scanner.mutate.custom import fill_defaults
 from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan
@@ -53,8 +62,8 @@ class PageEvaluator:
     """Evaluates pages of objects. `by_name` identifies objects by name, as for files, instead of by UID.
 
     `exclude_namespaces` are glob patterns. `kept_keys` are the labels and annotations that the record of each object keeps. `defaults` are
-    the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version.
-    `fast_paths` are kept from page to page.
+    the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version. `withheld` is None unless
+    the pages come from a snapshot. `fast_paths` are kept from page to page.
     """
 
     context: EvaluationContext
@@ -62,6 +71,7 @@ class PageEvaluator:
     by_name: bool = False
     kept_keys: KeptKeys = DEFAULT_KEYS
     defaults: Mapping[Kind, Custom] = field(default_factory=dict)
+    withheld: Withheld | None = None
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
@@ -72,17 +82,23 @@ class PageEvaluator:
         tally = _PageTally(self.context, gaps=[])
         try:
             items = split_items(page)
+            places = find_withheld(page) if self.withheld is not None else {}
         except ValueError as error:
             tally.gaps.append(Gap(GapKind.OBJECT, _name_place(page.kind), f"the page could not be decoded: {error}"))
             return _make_result(page, tally)
         fast_path = self.fast_paths.setdefault(page.kind, FastPath(self.context, plan))
+        reads = None if self.withheld is None else WithheldReads(tally.context, self.withheld)
         read_item = decode_item if may_have_long_numbers(page.data) else orjson.loads
-        for text in items:
+        for index, text in enumerate(items):
             resource = self._read_object(page.kind, text, read_item, tally)
             if resource is not None and _is_new(resource, evaluated, tally):
                 tally.begin(record_object(resource, self.kept_keys))
                 resource = redact.remove_data(resource) if fast_path.drops_secret_data else resource
-                self._evaluate_object(resource, fast_path.get_tally(resource.namespace), len(text), tally)
+                counts = fast_path.get_tally(resource.namespace)
+                if reads is None or not self._evaluate_withheld(
+                    resource, counts, reads, text, places.get(index, ()), tally
+                ):
+                    self._evaluate_object(resource, counts, len(text), tally)
                 tally.end()
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
             resource = None
@@ -119,6 +135,43 @@ class PageEvaluator:
     def _is_excluded(self, namespace: str) -> bool:
         patterns = self.exclude_namespaces
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
+
+    def _evaluate_withheld(
+        self,
+        resource: Resource,
+        counts: NamespaceTally,
+        reads: WithheldReads,
+        text: memoryview,
+        places: Sequence[Place],
+        tally: _PageTally,
+    ) -> bool:
+        """Evaluate an object of a snapshot if a check may read what is withheld; else return False."""
+        marked = resource.body
+        if places:
+            marked = self.add_defaults(resource.kind, {**as_object(decode_item(text)), **_typed(resource.kind)})
+            mark_withheld(marked, places)
+        policies = [(policy.bound, policy.original) for policy in counts.policies.fast_policies] + [
+            *counts.policies.others
+        ]
+        if not reads.concern(resource, marked, (bound for bound, _ in policies)):
+            return False
+        if resource.namespace and self.context.find_namespace(resource.namespace) is None:
+            return False
+        tally.changing.clear()
+        together = any(reads.reads_any(bound, resource, marked) for bound, _ in policies if bound.combination)
+        matched = False
+        for bound, original in policies:
+            if reads.hides_match(bound, resource, marked):
+                why = f"policy {bound.policy.name}: it selects by a label that the snapshot withholds"
+                tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
+                continue
+            view = _WithheldView(reads, marked, together=together)
+            matched |= self._evaluate_policy(resource, bound, original, tally, view)
+        if tally.changing:
+            tally.not_passed = {bound.policy.key for bound, _ in policies}
+            self._record_changes(resource, counts.policies.mutating, tally)
+        tally.evaluated += matched
+        return True
 
     def _evaluate_object(self, resource: Resource, counts: NamespaceTally, size: int, tally: _PageTally) -> None:
         if resource.namespace and self.context.find_namespace(resource.namespace) is None:
@@ -183,10 +236,21 @@ class PageEvaluator:
             why = f"internal error while its mutating policies were combined: {type(error).__name__}; please report it"
             tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
 
-    def _evaluate_policy(self, resource: Resource, bound: BoundPolicy, original: Kind, tally: _PageTally) -> bool:
+    def _evaluate_policy(
+        self,
+        resource: Resource,
+        bound: BoundPolicy,
+        original: Kind,
+        tally: _PageTally,
+        withheld: _WithheldView | None = None,
+    ) -> bool:
         tally.last_use.worst = 0.0
         try:
-            invocation_results = tuple(evaluate_object(bound, resource, original, tally.context))
+            invocation_results = (
+                tuple(evaluate_object(bound, resource, original, tally.context))
+                if withheld is None
+                else withheld.evaluate(bound, resource, original, tally.context)
+            )
             final_results = invocation_results if bound.combination is None else ()
             changing = (
                 () if final_results else tuple((bound, invocation_result) for invocation_result in invocation_results)
@@ -211,6 +275,8 @@ class PageEvaluator:
             return False
         if tally.last_use.worst > tally.budget_use.get(bound.policy.key, 0.0):
             tally.budget_use[bound.policy.key] = tally.last_use.worst
+        if withheld is not None:
+            tally.redacted[bound.policy.key] += sum(map(count_redacted, invocation_results))
         tally.findings.extend(findings)
         tally.changing.extend(changing)
         bindings = dict.fromkeys(invocation_result.invocation.binding.key for invocation_result in invocation_results)
@@ -271,6 +337,25 @@ def make_findings(
                 pass
             case _ as never:
                 assert_never(never)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithheldView:
+    """An object of a snapshot with its withheld parts marked; with `together`, policies that change it may read some of them."""
+
+    reads: WithheldReads
+    marked: JsonObject
+    together: bool
+
+    def evaluate(
+        self, bound: BoundPolicy, resource: Resource, original: Kind, context: EvaluationContext
+    ) -> tuple[InvocationResult, ...]:
+        """The results of a policy, with `skipped: redacted` for each check that may read a withheld part."""
+        skipped = self.reads.skip(bound, resource, self.marked, original)
+        if skipped is not None:
+            return skipped
+        results = tuple(evaluate_object(bound, resource, original, context))
+        return self.reads.withhold(bound, results, self.marked, together=self.together)
 
 
 class _TogetherResults:
@@ -352,6 +437,7 @@ class _PageTally:
         self.tallies: Counter[TallyKey] = Counter()
         self.matched: Counter[BindingKey] = Counter()
         self.budget_use: dict[PolicyKey, float] = {}
+        self.redacted: Counter[PolicyKey] = Counter()
         self.without_param: Counter[BindingKey] = Counter()
         self.sets: defaultdict[SetKey, int] = defaultdict(int)
         self.examined: list[PopulationMember] = []
@@ -427,7 +513,13 @@ def _make_result(page: Page, tally: _PageTally) -> PageResult:
         controllers=list_controllers(tally.examined),
         digest=digest_page(page),
         excluded=tally.excluded,
+        redacted={key: number for key, number in tally.redacted.items() if number},
     )
+
+
+def _typed(kind: Kind) -> dict[str, str]:
+    """The fields that a server may leave out of the items of a list."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
 def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) -> bool:

@@ -140,6 +140,12 @@ def _find_flow_with_variables(compiled: CompiledPolicy, expression: Expression) 
     return cel.follow_variables(_find_flow(expression.program), variables) or _TOO_MUCH
 
 
+def list_read_places(compiled: CompiledPolicy, expression: Expression) -> frozenset[_Path]:
+    """The places in all documents that may decide the result of an expression, through loops and the variables of its policy."""
+    flow = _find_flow_with_variables(compiled, expression)
+    return flow.carried | flow.computed
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _find_flow(program: cel.Program) -> cel.Flow:
     return program.flow()

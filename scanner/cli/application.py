@@ -26,6 +26,7 @@ from scanner.cli.commands import (
     scan,
     scans,
     serve,
+    snapshot,
     test,
     token,
     trend,
@@ -122,6 +123,7 @@ application.command(
 )(serve.command)
 application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
 application.add_typer(waiver.application, name="waiver", short_help="Check, explain and propose waivers of findings.")
+application.add_typer(snapshot.application, name="snapshot", short_help="Keep what a scan lists in a file.")
 application.add_typer(token.application, name="token", short_help="Make bearer tokens for `assay serve`.")
 application.add_typer(rbac.application, name="rbac")
 application.add_typer(db.application, name="db")

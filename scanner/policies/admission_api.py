@@ -147,7 +147,8 @@ def make_bound_policy(
         check_reading.check for check_reading in read.checks if Auditability.REQUESTER in check_reading.classes
     )
     ordered = tuple(sorted(bindings, key=lambda binding: binding.name))
-    return BoundPolicy(compiled, ordered, read, requester, evaluator, combination)
+    independent = combination is None
+    return BoundPolicy(compiled, ordered, read, requester, evaluator, combination, independent_checks=independent)
 
 
 class BoundByApi(BoundLanguage):

@@ -39,6 +39,8 @@ class Discovery:
     Subresources and kinds without the list verb are left out. `gaps` are groups that did not answer, and (for files) documents
     that could not be read; `kinds_of_gaps` has the group and the kind of those documents that name them.
 
+    With `withholds`, the kinds are those of a snapshot, whose pages name the places that it withholds.
+
     The rest is empty except for files. `outside` are files of other tools. `unlabelled` are the namespaces whose labels are not
     known, each with the kinds of its objects, and `namespaces` the Namespaces that the user describes. `notes` are sentences.
     """
@@ -50,6 +52,7 @@ class Discovery:
     unlabelled: Mapping[str, frozenset[Kind]] = field(default_factory=dict)
     namespaces: tuple[JsonObject, ...] = ()
     notes: tuple[str, ...] = ()
+    withholds: bool = False
 
 
 class Cluster(Protocol):

@@ -19,8 +19,10 @@ from scanner.scan.workers import Relay
 class ScanLists:
     """The cluster's lists, within the user's scope; with `ahead` the cluster may fetch lists before they are read."""
 
-    def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool) -> None:
+    def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool, withheld: bool = False) -> None:
+        """`withheld` tells that the cluster is a snapshot, of which the pages name the places that it withholds."""
         self._cluster = cluster
+        self._withheld = withheld
         self._ahead = ahead
         self._scope = scope
         self.relay = Relay(cluster.schemas)
@@ -60,7 +62,7 @@ class ScanLists:
             inconsistencies += [page.inconsistency] if page.inconsistency else []
             if kept_pages is not None:
                 kept_pages.append(page)
-            yield from decode_objects(page)
+            yield from decode_objects(page, withheld=self._withheld)
         if inconsistencies:
             raise ListFailed(
                 "failed", f"cannot list all {kind.resource}: {'; '.join(dict.fromkeys(inconsistencies))}. Scan again"
@@ -184,9 +186,12 @@ def names_kind(pattern: str, kind: Kind) -> bool:
     return any(fnmatchcase(form.lower(), pattern.lower()) for form in forms)
 
 
-def decode_objects(page: Page, *, metadata_only: bool = False) -> Iterator[Resource]:
-    """Yield the objects of a page, or of a metadata-only page. Raises ValueError for an item that is no object of the kind."""
-    for item in decode_items(page):
+def decode_objects(page: Page, *, metadata_only: bool = False, withheld: bool = False) -> Iterator[Resource]:
+    """Yield the objects of a page, or of a metadata-only page; `withheld` parts of a page of a snapshot are marked.
+
+    Raises ValueError for an item that is no object of the kind.
+    """
+    for item in decode_items(page, withheld=withheld):
         if fault := find_item_fault(page.kind, item, metadata_only=metadata_only):
             raise ValueError(fault)
         yield resource_of(page.kind, {**as_object(item), "apiVersion": page.kind.api_version, "kind": page.kind.kind})

@@ -11,6 +11,7 @@ from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.params import ParamSource
 from scanner.audit.page import PageEvaluator
+from scanner.audit.withheld_reads import Withheld, may_read, select_paths, withholds_user
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
 from scanner.health import find_static_problems
@@ -28,6 +29,7 @@ from scanner.model.scans.scan import (
     Scope,
     UncoveredKind,
 )
+from scanner.model.withheld import has_withheld
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
@@ -53,7 +55,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     """
     identity = cluster.identity()
     discovery = cluster.discover()
-    listing = ScanLists(cluster, options.scope, ahead=ahead)
+    listing = ScanLists(cluster, options.scope, ahead=ahead, withheld=discovery.withholds)
     documents = tuple(list_policy_documents(listing, discovery, options))
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
     namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
@@ -183,9 +185,21 @@ def list_policy_documents(listing: ScanLists, discovery: Discovery, options: Opt
             try:
                 for resource in listing.list_all(kind):
                     yield Manifest("cluster", resource.body)
+                    yield from _find_withheld_rules(resource)
             except (ListFailed, ValueError) as error:
                 why = f"policies and bindings may be missing from this scan: {error}"
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)
+
+
+def _find_withheld_rules(resource: Resource) -> Iterator[Gap]:
+    """A gap for a document of a snapshot of which a part that decides is withheld."""
+    if any(has_withheld(value) for field, value in resource.body.items() if field != "metadata"):
+        kind = f"{resource.kind.api_version}/{resource.kind.kind}"
+        yield Gap(
+            GapKind.DOCUMENT,
+            f"{kind} {resource.name}",
+            "the snapshot withholds a part of it, so it may decide otherwise",
+        )
 
 
 def find_served_versions(identity: ClusterIdentity, discovery: Discovery) -> ServedVersions:
@@ -226,10 +240,11 @@ def _make_plan(
     listing.expect(plan_lists(kinds, announced, context.operations, relabelled))
     bound = tuple(bound_policy for language in languages for bound_policy in language.bound)
     params = ParamTable((*kinds, *defined))
+    readers: set[PolicyKey] = set()
     unevaluable = (
         *find_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
-        *load_inventory(listing, languages),
+        *load_inventory(listing, languages, readers),
         *(
             make_policy_gap(bound_policy, "it needs namespaces, which could not be listed")
             for bound_policy in bound
@@ -260,6 +275,7 @@ def _make_plan(
         by_name=context.files,
         kept_keys=context.kept_keys,
         defaults={} if context.files else _find_defaults(listing, plans, evaluation_context),
+        withheld=_find_withheld(evaluable, evaluation_context, params, readers) if discovery.withholds else None,
     )
     others = (bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) in labels)
     doubts = tuple(_find_undecided(listing, discovery, languages, plans, context))
@@ -296,6 +312,26 @@ def _find_conversions(
     same = find_equivalents(kinds)
     relabelled = (kind for kind, how in conversions.items() if how == "relabels")
     return frozenset(version for kind in relabelled for version in (kind, *same[kind])), unknown
+
+
+def _find_withheld(
+    bound: Iterable[BoundPolicy],
+    evaluation_context: EvaluationContext,
+    params: ParamTable,
+    readers: Collection[PolicyKey],
+) -> Withheld:
+    """What a snapshot withholds besides the evaluated objects; `readers` are the policies that read other objects with withheld parts."""
+    hidden_params = (
+        each.policy.key
+        for each in bound
+        if any(may_read(select_paths(each.compiled, "params"), param.body) for param in params.list_selected(each))
+    )
+    return Withheld(
+        readers=frozenset(readers),
+        params=frozenset(hidden_params),
+        namespaces=frozenset(name for name, body in evaluation_context.namespaces.items() if has_withheld(body)),
+        user=withholds_user(evaluation_context.user),
+    )
 
 
 def _find_defaults(
@@ -394,10 +430,12 @@ def load_params(
         params.put(param)
 
 
-def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage]) -> Iterator[Gap]:
+def load_inventory(
+    listing: ScanLists, languages: Iterable[BoundLanguage], withheld: set[PolicyKey] | None = None
+) -> Iterator[Gap]:
     """List the objects that expressions read, once for all languages.
 
-    Yields a gap for each policy whose objects could not be listed.
+    Adds to `withheld` the policies that read objects of which a snapshot withholds parts. Yields a gap for each policy whose objects could not be listed.
     """
     reads = [
         (language, bound_policy, kind, place)
@@ -410,18 +448,28 @@ def load_inventory(listing: ScanLists, languages: Iterable[BoundLanguage]) -> It
     readers: dict[tuple[Kind, str], dict[BoundLanguage, None]] = {}
     for language, _, kind, place in reads:
         readers.setdefault((kind, place), {})[language] = None
-    failed = {where: _list_for_readers(listing, of_list, *where) for where, of_list in readers.items()}
+    hidden: set[tuple[Kind, str]] = set()
+    failed = {where: _list_for_readers(listing, of_list, hidden, *where) for where, of_list in readers.items()}
+    if withheld is not None:
+        withheld.update(bound_policy.policy.key for _, bound_policy, kind, place in reads if (kind, place) in hidden)
     for _, bound_policy, kind, place in reads:
         if why := failed[kind, place]:
             yield make_policy_gap(bound_policy, f"it reads {kind.resource}, which could not be listed: {why}")
 
 
-def _list_for_readers(listing: ScanLists, readers: Iterable[BoundLanguage], kind: Kind, place: str) -> str:
-    """The reason why the objects that expressions read could not be listed, or an empty string."""
+def _list_for_readers(
+    listing: ScanLists, readers: Iterable[BoundLanguage], hidden: set[tuple[Kind, str]], kind: Kind, place: str
+) -> str:
+    """The reason why the objects that expressions read could not be listed, or an empty string.
+
+    Adds the list to `hidden` if a snapshot withholds a part of its objects.
+    """
     try:
         resources = tuple(listing.list_all(kind, (place,)))
     except (ListFailed, ValueError) as error:
         return str(error)
+    if any(has_withheld(resource.body) for resource in resources):
+        hidden.add((kind, place))
     for language in readers:
         language.take(kind, place, resources)
     return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +15,7 @@ from scanner.audit.repeats import RepeatDetector
 from scanner.errors import ListFailed
 from scanner.health import ObservedCounts, find_observed_problems
 from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import PolicyKey, policy_label
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
 from scanner.model.scans.scan import (
@@ -71,6 +73,7 @@ class ScanRecorder:
         self._metadata_kinds: set[GroupKind] = set()
         self._interrupted = False
         self.notes: list[str] = []
+        self._redacted: Counter[PolicyKey] = Counter()
         self._excluded: list[int] = []
         self._at_start, self._at_end = ServerCounts(), ServerCounts()
 
@@ -162,7 +165,8 @@ class ScanRecorder:
         objects = sum(coverage.objects for coverage in self._coverage)
         empty = find_emptiness(bound=bool(evaluation.bound), objects=objects, scope=options.scope)
         empty = Emptiness.NONE if options.allow_empty else empty
-        incomplete = bool(self.gaps or empty) or any(_is_incomplete(coverage) for coverage in self._coverage)
+        gaps = dict.fromkeys((*self.gaps, *_list_redacted(self._redacted)))
+        incomplete = bool(gaps or empty) or any(_is_incomplete(coverage) for coverage in self._coverage)
         after: Iterable[Health] = find_observed_problems(evaluation.bound, self._counts, self._coverage)
         for language in evaluation.languages:
             after = language.adapt_health(after)
@@ -172,7 +176,7 @@ class ScanRecorder:
             state=ScanState.INCOMPLETE if incomplete else ScanState.COMPLETE,
             coverage=tuple(self._coverage),
             health=tuple(sorted(health)),
-            gaps=tuple(dict.fromkeys(self.gaps)),
+            gaps=tuple(gaps),
             outside=evaluation.outside,
             uncovered=evaluation.uncovered,
             opinion=self._comparison.opinion() if self._comparison else None,
@@ -223,6 +227,7 @@ class ScanRecorder:
         self._counts.add(result)
         self._coverage[-1] = _add_page(self._coverage[-1], page, result)
         self._excluded[-1] += result.excluded
+        self._redacted.update(result.redacted)
         self._progress(self._coverage[-1])
 
     def _end_kind(self, kind: Kind, listing: ScanLists) -> None:
@@ -312,3 +317,10 @@ def _add_page(coverage: Coverage, page: Page, result: PageResult) -> Coverage:
 
 def _is_incomplete(coverage: Coverage) -> bool:
     return coverage.state not in (CoverageState.LISTED, CoverageState.SKIPPED)
+
+
+def _list_redacted(redacted: Mapping[PolicyKey, int]) -> Iterator[Gap]:
+    """The checks of a replay that were skipped because of the redaction, by policy: they are neither passed nor violated."""
+    for key in sorted(redacted):
+        why = f"skipped because they may read what the snapshot withholds: {redacted[key]:,}"
+        yield Gap(GapKind.EVALUATION, policy_label(key), why)

@@ -18,6 +18,7 @@ from scanner.model.resource import UserInfo
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import (
     Scan,
+    ScanEnd,
     ScanStart,
     ServerCounts,
 )
@@ -44,12 +45,13 @@ def run(
     fork_after_bytes: int = 0,
     comparison: ComparisonEngine | None = None,
     dated: ScanClock | None = None,
+    conclude: Callable[[ScanEnd], ScanEnd] = lambda end: end,
 ) -> Scan:
     """Scan a cluster into a store and return the recorded scan.
 
     `workers` processes (if more than one) evaluate the pages after the first `fork_after_bytes` bytes. A `comparison` evaluates a sample of
     the same pages, and adds its result at the end. `clock` is that of this machine. It is compared with the other clocks here, unless
-    `dated` is the result of their comparison.
+    `dated` is the result of their comparison. `conclude` may add to the last record before it is stored.
 
     Raises ClusterError if the cluster cannot be reached, StoreError if nothing can be recorded, UsageError for options that name
     something that does not exist. Every other problem is recorded in the scan.
@@ -92,7 +94,7 @@ def run(
         recorder.record_controllers(prepared.plans, prepared.listing, prepared.served)
     recorder.record_counts(counts, cluster.object_counts)
     end = recorder.end(prepared, dated.now(), options)
-    return store.finish(scan_id, end)
+    return store.finish(scan_id, conclude(end))
 
 
 def _read_server_counts(cluster: Cluster, options: Options) -> ServerCounts:

@@ -192,6 +192,13 @@ def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
         return _OpenedCluster(live, options, live.dry_runs() if flags.ask_server else None)
     from scanner.cli.scanning.inputs import list_policies_among
     from scanner.cluster.files.snapshot import SnapshotCluster
+    from scanner.cluster.snapshots.archive import is_snapshot
+
+    if is_snapshot(Path(flags.against)):
+        raise UsageError(
+            f"--against {flags.against} is a snapshot: it withholds values of the live objects, which decide here. "
+            "Name a folder of manifests, or leave out --against"
+        )
 
     cluster = SnapshotCluster(
         [Path(flags.against)],

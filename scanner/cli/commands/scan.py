@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -26,16 +27,31 @@ from scanner.cli.scanning.named_cluster import NamedCluster
 from scanner.cli.scanning.notifications import Notifications
 from scanner.cli.scanning.run_record import RunRecord
 from scanner.cli.scanning.scan_flags import ScanFlags, read_options
+from scanner.cli.scanning.snapshots import (
+    NOTE,
+    REPLAY_NOTE,
+    begin_recording,
+    find_snapshot,
+    of_replay,
+    open_snapshot,
+    reject_combinations,
+    restore_options,
+    write_options,
+)
 from scanner.config.current import get_settings
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from scanner.cli.flags.manifests import Unwritten
     from scanner.cli.flags.report_formats import ReportOutputs
     from scanner.cli.scanning.inputs import PolicyFiles
     from scanner.cli.terminal.progress import Progress
     from scanner.cluster.files.snapshot import SnapshotCluster
-    from scanner.model.scans.scan import Scan
+    from scanner.cluster.snapshots.recording import RecordingCluster
+    from scanner.cluster.snapshots.replay import ReplayedCluster
+    from scanner.model.scans.scan import Scan, ScanEnd
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.opinion.comparison import EngineComparison
     from scanner.report.document.document import Document
@@ -84,6 +100,14 @@ def _log_controls(document: Document) -> None:
 
 
 def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
+    """Scan a cluster, or repeat a scan from its snapshot, which enters no history by itself. Ends with the exit code of the scan."""
+    snapshot = find_snapshot(flags.manifests.source)
+    reject_combinations(flags, snapshot)
+    with of_replay(flags, snapshot) as replayed:
+        scan_once(arguments, replayed)
+
+
+def scan_once(arguments: typer.Context, flags: ScanFlags) -> None:
     """Scan a cluster, or the files that stand for one, store the scan, and report it. Ends with the exit code of the scan."""
     from scanner.report.document.document import document_of
 
@@ -104,17 +128,23 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
         Notifications(store, metrics, interruption) as notifications,
         RunRecord(store, flags.run_name, options.method.command_line) as run_record,
     ):
-        with flags.second_opinion.comparison() as comparison:
-            source = _open_cluster(flags, options, policy_files, unwritten)
+        with flags.second_opinion.comparison() as comparison, ExitStack() as stack:
+            source = open_cluster(flags, options, policy_files, unwritten)
             run_record.name(source.place)
             metrics.name(flags.run_name or source.place)
-            cluster = NamedCluster(source.cluster, flags.history.cluster_name, interruption, progress.expect)
+            recording = begin_recording_of(flags, source, stack)
+            cluster = NamedCluster(
+                recording or source.cluster, flags.history.cluster_name, interruption, progress.expect
+            )
             metrics.name(cluster.identity().name)
             flags.history.register(store, cluster.identity())
             baseline = flags.gates.named_baseline(store, cluster.identity().key)
             waivers = flags.waivers.read(cluster, options.kept_keys)
             options = replace(source.options, waivers=waivers)
-            scan = _evaluate(cluster, store, options, progress, flags.workers, comparison, run_record)
+            concluding = conclude_snapshot(flags, source, options, recording)
+            scan = evaluate(
+                cluster, store, options, progress, flags.workers, comparison, run_record, source, concluding
+            )
             _place_findings(store, scan.id, source.files)
         interruption.recorded()
         record: StoredScan = store.read_scan(scan.id)
@@ -142,34 +172,60 @@ def _scan_cluster(arguments: typer.Context, flags: ScanFlags) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenedCluster:
+class OpenedCluster:
     """The cluster of a scan with its name, and the options of the scan. `files` is the cluster that files stand for."""
 
     cluster: Cluster
     place: str
     options: Options
     files: SnapshotCluster | None = None
+    replayed: ReplayedCluster | None = None
 
 
-def _open_cluster(
-    flags: ScanFlags, options: Options, policy_files: PolicyFiles, unwritten: Unwritten
-) -> _OpenedCluster:
+def open_cluster(flags: ScanFlags, options: Options, policy_files: PolicyFiles, unwritten: Unwritten) -> OpenedCluster:
     """The cluster, before any request, or the manifests, whose policies are added to the options.
 
     Raises ClusterError without credentials, UsageError for invalid durations and for manifests that cannot be read.
     """
     manifests, name = flags.manifests, flags.history.cluster_name
+    if snapshot := find_snapshot(manifests.source):
+        replayed = open_snapshot(snapshot, kubernetes_version=unwritten.kubernetes_version)
+        options = restore_options(options, flags, replayed.options)
+        return OpenedCluster(replayed, manifests.place, options, replayed=replayed)
     if not manifests.source:
         live = flags.connection.cluster(flags.limits)
         method = replace(options.method, credentials_until=live.valid_until)
-        return _OpenedCluster(live, live.place, replace(options, method=method))
+        return OpenedCluster(live, live.place, replace(options, method=method))
     files = read_cluster_files(manifests.source, options.scope, name, unwritten, policy_files.definitions)
     embedded = list_policies_among(files, policy_files.read) if options.cluster_policies else ()
     options = replace(options, manifests=(*options.manifests, *embedded), cluster_policies=False)
-    return _OpenedCluster(files, manifests.place, options, files)
+    return OpenedCluster(files, manifests.place, options, files)
 
 
-def _evaluate(
+def begin_recording_of(flags: ScanFlags, source: OpenedCluster, stack: ExitStack) -> RecordingCluster | None:
+    """The cluster that is written into a snapshot, if the scan makes one; what is not complete is removed at the end of the stack."""
+    path = flags.snapshot.snapshot
+    if source.replayed:
+        stack.callback(source.replayed.close)
+    return stack.enter_context(begin_recording(source.cluster, path)) if path else None
+
+
+def conclude_snapshot(
+    flags: ScanFlags, source: OpenedCluster, options: Options, recording: RecordingCluster | None
+) -> Callable[[ScanEnd, datetime], ScanEnd]:
+    """Complete the snapshot when the scan ends, and note the digest with the scan; a replay has that of its own snapshot."""
+
+    def conclude_scan(end: ScanEnd, started: datetime) -> ScanEnd:
+        notes = [REPLAY_NOTE.format(source.replayed.sha256)] if source.replayed else []
+        if recording:
+            digest = recording.close(started=started, options=write_options(options, flags))
+            notes.append(NOTE.format(digest))
+        return replace(end, notes=(*end.notes, *notes))
+
+    return conclude_scan
+
+
+def evaluate(
     cluster: NamedCluster,
     store: SqlStore,
     options: Options,
@@ -177,6 +233,8 @@ def _evaluate(
     workers: int | None,
     comparison: EngineComparison | None,
     run_record: RunRecord,
+    source: OpenedCluster,
+    concluding: Callable[[ScanEnd, datetime], ScanEnd],
 ) -> Scan:
     """Evaluate every object, and store the outcomes as a scan."""
     import secrets
@@ -194,6 +252,8 @@ def _evaluate(
     progress.print_line(f"Scanning {identity.name}{version} into {store.address}")
     clock = SteadyClock(utc_now())
     dated = compare_clocks(cluster, store, clock)
+    if source.replayed:
+        dated = replace(dated, started=source.replayed.started, ahead=source.replayed.started - clock())
     scan_id = f"{dated.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     run_record.begins(scan_id)
     scan = run(
@@ -207,6 +267,7 @@ def _evaluate(
         workers=workers or count_cores(),
         fork_after_bytes=0 if workers else FORK_AFTER_BYTES,
         comparison=comparison,
+        conclude=lambda end: concluding(end, dated.started),
     )
     progress.finish()
     return scan

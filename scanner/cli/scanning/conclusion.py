@@ -31,7 +31,7 @@ _MOST_BYTES: Final = 4096
 _CUT: Final = "…"
 
 
-_EXIT_INCOMPLETE: Final = 3
+EXIT_INCOMPLETE: Final = 3
 _EVERYTHING: Final = 100
 
 
@@ -105,7 +105,7 @@ def decide_ending(record: StoredScan, gates: GateVerdict, min_coverage: float, f
         return Ending(EXIT_INTERRUPTED, INTERRUPTED)
     accepted = flags.exit_zero_on is ExitZeroOn.INCOMPLETE
     if not accepted and not _is_enough(record, min_coverage, allow_empty=flags.allow_empty):
-        return Ending(_EXIT_INCOMPLETE, explain_emptiness(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
+        return Ending(EXIT_INCOMPLETE, explain_emptiness(record) or f"the scan is incomplete: {len(record.gaps)} gaps")
     return Ending(gates.code, gates.line)
 
 

@@ -23,6 +23,7 @@ from scanner.cli.flags.scope import PolicyFlags, ScopeFlags
 from scanner.cli.flags.screen import ScreenFlags
 from scanner.cli.flags.second_opinion import SecondOpinionFlags
 from scanner.cli.flags.simulated_request import RequestFlags
+from scanner.cli.flags.snapshot import SnapshotFlags
 from scanner.cli.flags.waivers import WaiverFlags
 from scanner.cli.scanning.command_line import mask_command_line
 from scanner.cli.scanning.conclusion import CompletenessFlags, MessageFlags
@@ -81,6 +82,7 @@ class ScanFlags(FlagGroup):
     reports: ReportFlags
     controls: ControlsOption = ()
     history: HistoryFlags
+    snapshot: SnapshotFlags
     completeness: CompletenessFlags
     gates: GateFlags
     push: PushFlags

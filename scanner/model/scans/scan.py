@@ -377,7 +377,8 @@ class PageResult:
     `examined` has the examined objects in the order of the list (`audit.population`), `sets` the sets of them by invocation
     (`audit.object_sets`), and `places` the place of each finding's object among them. `controllers` has one
     reference to each kind of their controllers. `digest` is that of the page as received: see `audit.items`. A store may
-    keep `findings` and `places` in a form of its own, `content`.
+    keep `findings` and `places` in a form of its own, `content`. `redacted` counts, by policy, the checks that were skipped because they
+    may read what a snapshot withholds.
     """
 
     api_version: str
@@ -400,6 +401,7 @@ class PageResult:
     controllers: tuple[Controller, ...] = ()
     digest: Digests = b""
     excluded: int = 0
+    redacted: dict[PolicyKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

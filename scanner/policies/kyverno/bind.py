@@ -131,6 +131,8 @@ class _Binder:
         except ExpressionTooLarge as why:
             compiled = tuple((variant, leave_uncompiled(form, why)) for variant, form in forms)
             conditions = ()
+        read_fields = frozenset().union(*(each.paths for exception in conditions for _, each in exception.conditions))
+        compiled = tuple((variant, replace(form, read_fields=read_fields)) for variant, form in compiled)
         faults = (fault(policy.full_name, form, conditions) for _, form in compiled)
         decision = self._decision(policy, conditions, next(filter(None, faults), ""))
         registration = self.registry.of(policy) if self.registry and policy.has_webhook else None

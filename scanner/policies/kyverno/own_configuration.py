@@ -10,6 +10,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.scan import OutOfScope
+from scanner.model.withheld import has_withheld
 from scanner.policies.bound_language import BindingContext, ListRight
 from scanner.policies.kyverno import configuration
 from scanner.policies.kyverno.configuration import Configuration
@@ -60,6 +61,9 @@ def own_configuration(source: ConfigurationSource, context: BindingContext, *, w
     if config_map is None:
         why = f"there is no such ConfigMap: {_UNFILTERED}. {_NAME_THEM}"
         return OwnConfiguration(outside=(OutOfScope(_OF_KYVERNO, where, why),))
+    if has_withheld(config_map.get("data")):
+        why = f"the snapshot withholds a part of it: {_UNFILTERED}. {_NAME_THEM}"
+        return OwnConfiguration(gaps=(Gap(GapKind.DOCUMENT, f"ConfigMap {where}", why),))
     own = configuration.configuration_of(config_map)
     user = context.user.username
     excluded = own.excludes(context.user)

@@ -64,6 +64,8 @@ APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _PROFILES: Final = ("RuntimeDefault", "Localhost")
+ANNOTATIONS: Final = (APP_ARMOR, _SECCOMP_POD, _SECCOMP_CONTAINER)
+"""The beginnings of the keys of all annotations that checks read."""
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS: Final = ("postStart", "preStop")
 _ACTIONS: Final = ("httpGet", "tcpSocket")

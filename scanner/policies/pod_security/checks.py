@@ -12,16 +12,18 @@ from scanner.admission.request import Request
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.outcome import Check, CheckResult, FieldPlace, Outcome, Passed, Skipped, SkipReason, Violated
 from scanner.model.resource import Kind, Resource
-from scanner.policies.pod_security.baseline import Failure
+from scanner.policies.pod_security.baseline import ANNOTATIONS, Failure
 from scanner.policies.pod_security.derived import differs, make_pod
 from scanner.policies.pod_security.labels import Mode
-from scanner.policies.pod_security.pods import TEMPLATES, Pod, find_template, is_significant, read_pod
+from scanner.policies.pod_security.pods import TEMPLATES, Pod, find_template, is_significant, list_read_fields, read_pod
 from scanner.policies.pod_security.restricted import PodCheck
 from scanner.policies.pod_security.standards import Server, apply_checks
 
 REFUSED: Final = 403
 _REASON: Final = "Forbidden"
 _MIRROR: Final = "kubernetes.io/config.mirror"
+READ_FIELDS: Final = frozenset({*list_read_fields(*ANNOTATIONS, _MIRROR), ("object", "status", "phase")})
+"""The access paths of all that decides about an object; see `CompiledPolicy.read_fields`."""
 _FINISHED: Final = ("Succeeded", "Failed")
 _JUDGED_ON_OWNER: Final = {("apps", "replicasets"): "Deployment", ("batch", "jobs"): "CronJob"}
 """The resources whose objects mostly belong to another workload, and the kind of that."""

@@ -40,7 +40,7 @@ from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument, RuleDocument
 from scanner.policies.manifest import UnknownField, digest
-from scanner.policies.pod_security.checks import WORKLOADS, Judge, Seen
+from scanner.policies.pod_security.checks import READ_FIELDS, WORKLOADS, Judge, Seen
 from scanner.policies.pod_security.configuration import DEFAULT, Configuration
 from scanner.policies.pod_security.health import find_health
 from scanner.policies.pod_security.labels import KEYS, Demand, Mode, read_labels, read_level, read_version
@@ -237,7 +237,7 @@ class BoundPodSecurity(BoundLanguage):
         seen = self._seen.setdefault(demand, Seen())
         judge = Judge(Mode(mode), self._server, judges, seen, of_pods=of_pods)
         checks = tuple(check for check in list_checks(policy) if check.expression in judges)
-        compiled = CompiledPolicy.make_without_expressions(policy, checks)
+        compiled = CompiledPolicy.make_without_expressions(policy, checks, READ_FIELDS)
         bound = make_bound_policy(compiled, (binding,), self._context.operations, judge)
         covered = CoveredNamespaces(KEYS, lambda labels: self._demands_of(_select(labels))[judge.mode] == demand)
         return replace(bound, covered=covered, exempts=self._find_exemption if self._given else None)

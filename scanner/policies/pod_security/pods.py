@@ -30,6 +30,31 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 """The path of the template in the objects of each resource that has one, by group and plural."""
 
+_READ_OF_SPEC: Final = (
+    *(("hostNetwork",), ("hostPID",), ("hostIPC",), ("hostUsers",), ("os",), ("runtimeClassName",), ("securityContext",)),
+    ("volumes", "*", "#"),
+)  # fmt: skip
+_READ_OF_CONTAINERS: Final = (
+    ("name",),
+    ("ports",),
+    ("securityContext",),
+    *(
+        (*handler, action, "host")
+        for handler in (("livenessProbe",), ("readinessProbe",), ("startupProbe",), ("lifecycle", "postStart"), ("lifecycle", "preStop"))
+        for action in ("httpGet", "tcpSocket")
+    ),
+)  # fmt: skip
+
+
+def list_read_fields(*prefixes: str) -> Iterator[tuple[str, ...]]:
+    """The access paths of all that checks read of a pod or a template in any place; of annotations, those with these prefixes."""
+    for place in dict.fromkeys(((), *TEMPLATES.values())):
+        of_annotations = ("object", *place, "metadata", "annotations")
+        yield from ((*of_annotations, f"{prefix}/*") for prefix in prefixes)
+        spec = ("object", *place, "spec")
+        yield from ((*spec, *path) for path in _READ_OF_SPEC)
+        yield from ((*spec, each, "*", *path) for each in LISTS for path in _READ_OF_CONTAINERS)
+
 
 class Container(NamedTuple):
     """A container of a pod, its place in the object, and its securityContext."""
