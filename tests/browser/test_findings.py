@@ -184,7 +184,7 @@ def test_the_list_is_complete_without_the_script(browser: Browser, large: Path) 
     report = opened(context.new_page(), large)
     report.open("findings.html")
     rows = report.rows()
-    for number in range(2, 11):
+    for number in range(2, len([*large.glob("findings*.html")]) + 1):
         report.page.get_by_role("navigation", name="Pages, above the list").get_by_role(
             "link", name=f"Page {number}", exact=True
         ).click()

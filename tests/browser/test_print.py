@@ -33,15 +33,13 @@ def test_a_thousand_findings_are_printed_on_forty_sheets(page: Page, large: Path
     """Every sheet has the heads of the columns, and names the scan and the rules; no row is lost."""
     report = opened(page, large)
     sheets: list[str] = []
-    for number in range(1, 11):
+    for number in range(1, len([*large.glob("findings*.html")]) + 1):
         report.open("findings.html" if number == 1 else f"findings-{number}.html")
         sheets += printed(page)
     assert _SHEETS >= len(sheets)
     assert [] == [sheet for sheet in sheets if _HEADS not in sheet]
     assert [] == [sheet for sheet in sheets if "Assay · scan 20260302-140000-ab12 · policy set " not in sheet]
-    assert 1_000 == len(
-        {name for sheet in sheets for name in re.findall(r"Deployment team-\d{4}/deployment-\d{6} policy-\d{3}", sheet)}
-    )
+    assert 1_000 == len({name for sheet in sheets for name in re.findall(r"\b[0-9a-f]{10}\b", sheet)})
 
 
 def test_a_printed_place_names_what_it_is_about(page: Page, small: Path) -> None:

@@ -57,7 +57,8 @@ def test_what_changed_and_why(page: Page, small: Path) -> None:
     assert "The param changed; the object changed, too + New 2" in causes
     report.click("2 new")
     report.shown("Rows 1 to 2 of 2 that match")
-    report.click("Deployment shop/web")
+    page.locator("tr", has_text="shop/web").get_by_role("link").first.click()
+    report.clicks += 1
     place = " ".join(page.locator("article:target").inner_text().split())
     assert "New in this scan first seen 2026-03-02 14:00 UTC" in place
     assert "Cause the param changed; the object changed, too" in place
