@@ -20,7 +20,7 @@ from .conftest import opened
 _SHEETS = 40
 WORST = 10
 """The worst problems of a summary."""
-_HEADS = "Action Severity Workload Rule Owner Age Finding"
+_HEADS = "Action Severity Workload Problem Owner Age Finding"
 
 
 def printed(page: Page) -> list[str]:
