@@ -12,7 +12,7 @@ from scanner.report.lists.filters import STATUSES
 
 from .conftest import Opened, opened
 
-_LINES = 120
+_LINES = 100
 """Pixels of a row that is one line."""
 
 
@@ -135,7 +135,7 @@ def test_texts_that_the_script_writes_stay_texts(page: Page, hostile: Path) -> N
 
 @pytest.mark.parametrize("width", [1100, 1400])
 def test_a_row_has_few_lines(browser: Browser, example: Path, width: int) -> None:
-    """On a desk, the rows of the list have at most five lines each, also with long names."""
+    """On a desk, the rows of the list have a few lines each, also with long names."""
     page = browser.new_page(viewport={"width": width, "height": 900})
     opened(page, example).open("findings.html")
     heights = page.locator(".problems tbody tr").evaluate_all("rows => rows.map(row => row.clientHeight)")

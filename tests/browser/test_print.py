@@ -17,7 +17,9 @@ from tests.report.records import large_record
 
 from .conftest import opened
 
-_SHEETS = 40
+_SHEETS = 30
+_BUSY = 180_000
+"""Milliseconds that a page of 1,000 findings may take on a machine that is busy."""
 WORST = 10
 """The worst problems of a summary."""
 _HEADS = "Action Severity Workload Problem Owner Age Finding"
@@ -29,7 +31,7 @@ def printed(page: Page) -> list[str]:
     return [" ".join(sheet.extract_text().split()) for sheet in pdf.pages]
 
 
-def test_a_thousand_findings_are_printed_on_forty_sheets(page: Page, large: Path) -> None:
+def test_a_thousand_findings_are_printed_on_thirty_sheets(page: Page, large: Path) -> None:
     """Every sheet has the heads of the columns, and names the scan and the rules; no row is lost."""
     report = opened(page, large)
     sheets: list[str] = []
@@ -39,7 +41,8 @@ def test_a_thousand_findings_are_printed_on_forty_sheets(page: Page, large: Path
     assert _SHEETS >= len(sheets)
     assert [] == [sheet for sheet in sheets if _HEADS not in sheet]
     assert [] == [sheet for sheet in sheets if "Assay · scan 20260302-140000-ab12 · policy set " not in sheet]
-    assert 1_000 == len({name for sheet in sheets for name in re.findall(r"\b[0-9a-f]{10}\b", sheet)})
+    rows = {row for sheet in sheets for row in re.findall(r"limits on it (policy-\d{3}) .{6,24} ([0-9a-f]{10})\b", sheet)}
+    assert 1_000 == len(rows)
 
 
 def test_a_printed_place_names_what_it_is_about(page: Page, small: Path) -> None:
@@ -59,7 +62,7 @@ def test_one_file_has_few_sheets(page: Page, tmp_path: Path, findings: int, most
     record = large_record(findings, policies=10, namespaces=20)
     with (tmp_path / "report.html").open("w", encoding="utf-8") as out:
         FORMATS["html-single"].render(document_of(record), out)
-    page.goto((tmp_path / "report.html").as_uri())
+    page.goto((tmp_path / "report.html").as_uri(), timeout=_BUSY)
     text = " ".join(sheets := printed(page))
 
     assert most >= len(sheets)
