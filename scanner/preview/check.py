@@ -88,8 +88,15 @@ def check(
         user=rules.context.user.username,
         objects=tuple(decide(each) if isinstance(each, NewObject) else each for each in read),
         gaps=tuple(dict.fromkeys(rules.gaps)),
-        notes=tuple(f"not evaluated: {item.kind} {item.name}: {item.why}" for item in rules.outside),
+        notes=tuple(_list_notes(rules)),
     )
+
+
+def _list_notes(rules: Rules) -> Iterator[str]:
+    """The sentences about all objects: an answer without a policy must not look like one of policies that admit."""
+    if not (rules.mutating or rules.validating or rules.unknown):
+        yield "no policy in force can match one of these objects"
+    yield from (f"not evaluated: {item.kind} {item.name}: {item.why}" for item in rules.outside)
 
 
 def _list_requests(objects: Iterable[NewObject]) -> dict[str, set[Kind]]:

@@ -113,6 +113,13 @@ def test_a_manifest_that_every_policy_admits_is_admitted(check: Check) -> None:
     assert "CREATE" == first(ran)["operation"]
 
 
+def test_without_a_policy_the_answer_says_so(check: Check) -> None:
+    """No answer looks like one of policies that admit; a policy about another kind is none."""
+    note = "no policy in force can match one of these objects"
+    assert [note] == check([vap("other", "secrets"), bind("other")], config_map()).report["notes"]
+    assert [] == check([vap("fine", "configmaps", expression="true"), bind("fine")], config_map()).report["notes"]
+
+
 def test_a_refusal_names_policy_message_and_line(check: Check) -> None:
     """The line is that of the field whose value decided."""
     policy = vap("sized", "configmaps", expression="object.data.size == 'small'")

@@ -102,6 +102,18 @@ def test_a_check_that_may_read_a_withheld_value_is_skipped(assay: Assay, home: P
     assert sorted(("p", each) for each in others) == violated(replay(assay))
 
 
+def test_a_replay_recommends_no_command_about_a_scan_that_no_database_keeps(assay: Assay, home: Path) -> None:
+    """The next step is a history for it."""
+    scan(assay, home, pod("a"))
+    kept = "assay scan --from x.snapshot --record-as NAME"
+    alone, recorded = (
+        assay("scan", "--from", "x.snapshot"),
+        assay("scan", "--from", "x.snapshot", "--record-as", "again"),
+    )
+    assert (True, False) == (kept in alone.stdout.decode(), "assay explain" in alone.stdout.decode())
+    assert kept not in recorded.stdout.decode()
+
+
 def test_skipped_checks_are_counted_and_named(assay: Assay, home: Path) -> None:
     """No check of the object counts as passed or violated."""
     scan(

@@ -12,7 +12,6 @@ from scanner.api import Auditor, UserInfo
 from scanner.cluster.definitions import builtin_kinds
 from scanner.documents.composer import compose
 from scanner.documents.pod_security import read_configuration
-from scanner.model.json import as_list, as_text, dig
 from scanner.model.policy import Action
 from scanner.model.release import minor_of
 from scanner.model.resource import Kind
@@ -28,7 +27,7 @@ from scanner.policies.pod_security.labels import (
     read_version,
 )
 from scanner.policies.pod_security.language import PodSecurity
-from scanner.policies.pod_security.pods import find_template, read_pod
+from scanner.policies.pod_security.pods import find_template, is_significant, read_pod
 from scanner.policies.pod_security.standards import Level, Server, apply_checks, list_judges
 from tests.conformance.cases import Result
 
@@ -187,26 +186,9 @@ def _compare_update(servers: _Servers, case: Json, objects: list[Json]) -> Resul
     old, body = objects[case["old"]], objects[case["object"]] if "object" in case else None
     is_pod = old["kind"] == "Pod"
     judged = body is not None and case["subresource"] not in NOT_JUDGED and (is_pod or not case["subresource"])
-    if body is None or not judged or (is_pod and not _is_significant(old, body)):
+    if body is None or not judged or (is_pod and not is_significant(body, old)):
         return _compare_answer(case, case, ("", [], ""))
     return _compare_answer(case, case, _given(servers.answer(case, body)))
-
-
-def _is_significant(old: Json, new: Json) -> bool:
-    """Return whether an update of a pod is judged."""
-    for name in ("containers", "initContainers"):
-        before, after = (as_list(dig(each, "spec", name)) for each in (old, new))
-        if len(before) != len(after):
-            return True
-        if any(dig(one, "image") != dig(other, "image") for one, other in zip(before, after, strict=True)):
-            return True
-    images = {as_text(dig(each, "name")): dig(each, "image") for each in _ephemeral(old)}
-    added = ((as_text(dig(each, "name")), dig(each, "image")) for each in _ephemeral(new))
-    return any(name not in images or images[name] != image for name, image in added)
-
-
-def _ephemeral(body: Json) -> Any:
-    return as_list(dig(body, "spec", "ephemeralContainers"))
 
 
 def _compare_namespace(servers: _Servers, case: Json, objects: list[Json]) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -303,9 +304,11 @@ def _print_summary(
 
 
 def _make_screen(arguments: typer.Context, flags: ScanFlags, outputs: ReportOutputs) -> Screen:
-    """The screen of the summary. Files need no rights, so no command that checks them is recommended."""
+    """The screen of the summary. Files need no rights, so no command that checks them is recommended, and a replay leaves no scan."""
     rights = "" if flags.manifests.source else make_check_arguments(flags.rights, flags.connection)
-    return make_screen(arguments, flags.history.db, flags.screen, pages=outputs.has_pages, rights=rights)
+    screen = make_screen(arguments, flags.history.db, flags.screen, pages=outputs.has_pages, rights=rights)
+    snapshot = None if flags.snapshot.record_as else find_snapshot(flags.manifests.source)
+    return replace(screen, replayed=shlex.quote(str(snapshot))) if snapshot else screen
 
 
 def _scan_fleet(arguments: Sequence[str], flags: ScanFlags, fleet: Path, parallel: int) -> int:

@@ -32,7 +32,7 @@ TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 _READ_OF_SPEC: Final = (
     *(("hostNetwork",), ("hostPID",), ("hostIPC",), ("hostUsers",), ("os",), ("runtimeClassName",), ("securityContext",)),
-    ("volumes", "*", "#"),
+    *(("volumes", "*", "name"), ("volumes", "*", "#")),
 )  # fmt: skip
 _READ_OF_CONTAINERS: Final = (
     ("name",),

@@ -325,6 +325,10 @@ def _print_rows(console: Console, heads: Sequence[str], rows: Sequence[Sequence[
 
 def print_next_commands(console: Console, document: Document, screen: Screen) -> None:
     """Print what to do after a scan."""
+    if screen.replayed:
+        keep = f"{screen.command} scan --from {screen.replayed} --record-as NAME"
+        print_commands(console, [Command(keep, "keep the replay in a history, and explain its problems")], screen)
+        return
     missing = [*_recommend_rights(document, screen)]
     begin = [] if missing and nothing_line(document) else [_first_command(document, screen)]
     print_commands(console, [*missing, *begin, _second_command(document, screen)], screen)

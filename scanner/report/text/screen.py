@@ -29,6 +29,8 @@ class Screen:
     `command` and `options` begin and end each recommended command, as a shell reads them. `options` name the database and the
     configuration, `rules` the mappings of controls and the waivers, for commands that print findings. `note` is a sentence about
     the options, empty for none.
+
+    `replayed` is the snapshot that a scan repeats and that no database keeps, as a shell reads it; empty for other scans.
     """
 
     wide: bool = False
@@ -39,6 +41,7 @@ class Screen:
     note: str = ""
     pages: bool = False
     rights: str = ""
+    replayed: str = ""
 
 
 ANY_WIDTH: Final = 10_000
