@@ -56,7 +56,7 @@ def _write(path: Path, number: int) -> Path:
 
 
 def _check(live: Live, manifests: Path) -> list[str]:
-    """The command, which ends with code 0 whatever the policies decide."""
+    """The command, which ends with code 0 for every decision of the policies."""
     check = f"{ASSAY} check -f {manifests} --kubeconfig {live.server.kubeconfig} -o json; test $? -ne 2 -a $? -ne 4"
     return ["/bin/sh", "-c", check]
 

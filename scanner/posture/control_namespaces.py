@@ -1,7 +1,7 @@
 """The answer of admission to a violation of a control, in each namespace: it is refused, its pods are, or nothing refuses it.
 
 The outcomes of a scan tell which binding evaluated which check in which namespace: a namespace whose objects no binding evaluated has
-no policy, whatever a binding says. A namespace without an object to which the policies apply has no state that a scan could show.
+no policy, also if a binding names one. A namespace without an object to which the policies apply has no state that a scan could show.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The vendor that installed a policy, as far as marks in its manifest state it.
 
-Whoever may write a policy may write its marks, so a mark is shown with the vendor, and proves nothing: names, labels, annotations,
+A user who may write a policy may write its marks, so a mark is shown with the vendor, and proves nothing: names, labels, annotations,
 owner references and field managers are all fields of the request. The table has what the vendors' own manifests and controllers set.
 """
 

@@ -52,7 +52,7 @@ class RuleSource(Cluster, StoredObjects, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnknownPolicy:
-    """A policy in force that cannot be evaluated, in one namespace or (empty) in all, and why: whatever it matches is undecided."""
+    """A policy in force that cannot be evaluated, in one namespace or (empty) in all, and why: every object that it matches is undecided."""
 
     bound: BoundPolicy
     why: str
@@ -178,7 +178,7 @@ def _changes(bound: BoundPolicy) -> bool:
 
 
 def _list_lists(discovery: Discovery, options: Options) -> Iterator[tuple[Kind, str, str]]:
-    """The lists that will be read whatever they contain."""
+    """The lists that are read in every case."""
     documents = list_document_kinds(options.languages, discovery.kinds) if options.cluster_policies else ()
     yield from ((kind, "", "") for kind in (*documents, *list_webhook_kinds(discovery.kinds)))
 

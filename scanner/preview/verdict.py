@@ -29,7 +29,7 @@ class Effect(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The answer about one object, the worst first. An object that is refused is refused whatever else is undecided."""
+    """The answer about one object, the worst first. A refused object is refused also if another answer is undecided."""
 
     REFUSED = "refused"
     UNDECIDED = "undecided"

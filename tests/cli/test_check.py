@@ -342,7 +342,7 @@ def test_a_webhook_that_matches_is_named(check: Check) -> None:
 
 
 def test_a_refusal_stands_beside_what_is_undecided(check: Check) -> None:
-    """The object is refused whatever a webhook decides; 3 beats 1, because another object could be refused, too."""
+    """The object is refused also if a webhook would admit it; 3 beats 1, because another object could be refused, too."""
     webhook = {"name": "opa.example.com", "rules": [rule("configmaps")]}
     configuration: Document = {
         "apiVersion": GROUP,
@@ -391,7 +391,7 @@ def test_a_template_that_is_not_rendered_is_a_gap(check: Check, home: Path, assa
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_value_of_a_secret_is_in_any_output(check: Check, form: str) -> None:
-    """Neither of the manifest nor of the stored object, whatever a policy writes into its message."""
+    """Neither of the manifest nor of the stored object, also if a policy writes it into a message."""
     new, old = "bmV3LXNlY3JldA==", "b2xkLXNlY3JldA=="
     policy = vap("p", "secrets")
     texts = "string(object.data.token) + string(oldObject.data.token)"

@@ -63,7 +63,7 @@ def test_a_whole_snapshot_is_read(snapshot: Path) -> None:
 
 
 def test_the_file_is_of_its_owner_alone(snapshot: Path) -> None:
-    """Nobody else may read it, and nothing else is left beside it."""
+    """No other user may read it, and no other file is left beside it."""
     assert 0o600 == stat.S_IMODE(snapshot.stat().st_mode)
     assert [snapshot] == list(snapshot.parent.iterdir())
 
