@@ -39,6 +39,7 @@ from scanner.mutate.versions import list_views
 from scanner.policies.mutating.mutation import compute_patch
 from scanner.policies.mutating.together import list_invocations, try_orders
 from scanner.policies.pod_security.labels import read_labels
+from scanner.policies.webhooks import Webhook
 from scanner.posture.deciding_fields import find_deciding_fields
 from scanner.preview.new_objects import Document, Kinds, NewObject, StoredObjects, read_new_objects, read_stored
 from scanner.preview.pods import PODS, has_pods, make_pod
@@ -54,6 +55,8 @@ _NO_SCHEMA: Final = "no schema of its kind is known, so its defaults are not"
 _TERMINATING: Final = "Terminating"
 _KYVERNO_WEBHOOKS: Final = ("vpol.validate.kyverno.svc", "nvpol.validate.kyverno.svc")
 """The beginnings of the names of the webhooks that only call policies which Assay evaluates."""
+_KYVERNO_CONFIGURATION: Final = "kyverno-resource-validating-webhook-cfg"
+"""The only configuration of such webhooks: another one may hold any program under their names."""
 
 
 def check(
@@ -334,12 +337,16 @@ class _Request:
         """A decision for each webhook that the server calls about the request."""
         target = make_target(resource, self._kind, self._requested.operation, self._context)
         for webhook in self._rules.webhooks:
-            if webhook.name.startswith(_KYVERNO_WEBHOOKS) or not webhook.may_receive(target):
+            if _calls_evaluated_policies(webhook) or not webhook.may_receive(target):
                 continue
             when = ", if its match conditions are true" if webhook.has_conditions else ""
             does = "change or refuse" if webhook.changes else "refuse"
             message = f"the webhook, of {webhook.configuration}, may {does} it{when}: what a program decides is not in the API"
             yield Decision(Effect.UNDECIDED, message, policy=webhook.name)
+
+
+def _calls_evaluated_policies(webhook: Webhook) -> bool:
+    return webhook.configuration == _KYVERNO_CONFIGURATION and webhook.name.startswith(_KYVERNO_WEBHOOKS)
 
 
 def _rank(decision: Decision) -> int:

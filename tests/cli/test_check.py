@@ -58,6 +58,16 @@ def mutation(name: str, expression: str, *resources: str, group: str = "") -> li
     ]
 
 
+def webhook(name: str = "opa.example.com", configuration: str = "opa") -> Document:
+    """A configuration with a webhook about ConfigMaps."""
+    return {
+        "apiVersion": GROUP,
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": configuration},
+        "webhooks": [{"name": name, "rules": [rule("configmaps")]}],
+    }
+
+
 def config_map(name: str = "settings", namespace: str = "shop", **fields: Any) -> Document:
     """A ConfigMap; without a namespace, it is where the command says."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **fields.pop("metadata", {})}
@@ -327,30 +337,26 @@ def test_a_kind_that_is_not_served_is_undecided(check: Check) -> None:
 
 def test_a_webhook_that_matches_is_named(check: Check) -> None:
     """What its program decides is not known, so the object is undecided; another kind is not."""
-    webhook = {"name": "opa.example.com", "rules": [rule("configmaps")]}
-    configuration: Document = {
-        "apiVersion": GROUP,
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "opa"},
-        "webhooks": [webhook],
-    }
-    ran = check([configuration], config_map())
+    ran = check([webhook()], config_map())
     secret: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}}
 
     assert (3, "opa.example.com") == (ran.code, first(ran)["decisions"][0]["by"])
-    assert (0, "admitted") == verdict(check([configuration], secret))
+    assert (0, "admitted") == verdict(check([webhook()], secret))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"), [("kyverno-resource-validating-webhook-cfg", "admitted"), ("other", "undecided")]
+)
+def test_a_webhook_that_has_a_name_of_kyverno_s_is_one_in_its_configuration_alone(
+    check: Check, configuration: str, expected: str
+) -> None:
+    """It calls policies that were evaluated; elsewhere, the name is no promise."""
+    assert expected == verdict(check([webhook("vpol.validate.kyverno.svc-fail", configuration)], config_map()))[1]
 
 
 def test_a_refusal_stands_beside_what_is_undecided(check: Check) -> None:
     """The object is refused also if a webhook would admit it; 3 beats 1, because another object could be refused, too."""
-    webhook = {"name": "opa.example.com", "rules": [rule("configmaps")]}
-    configuration: Document = {
-        "apiVersion": GROUP,
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "opa"},
-        "webhooks": [webhook],
-    }
-    cluster = [configuration, vap("p", "configmaps"), bind("p")]
+    cluster = [webhook(), vap("p", "configmaps"), bind("p")]
 
     assert (3, "refused") == verdict(check(cluster, config_map()))
     assert 1 == check(cluster, config_map(), flags=("--allow-unjudged",)).code
