@@ -42,7 +42,7 @@ _AS_WRITTEN: Final = (
     *("podSecurityConfig", "noPodSecurity"),
     *("allowNetwork", "allowNetworkTo", "operation", "asUser", "asUserGroup", "kubeconfig", "context", "as", "asGroup", "requestTimeout", "kindTimeout"),
     *("chunkSize", "concurrency", "qps", "burst", "fleet", "index", "parallel", "workers", "secondOpinion", "secondOpinionSample"),
-    *("minCoverage", "keepLabel", "keepAnnotation", "waivers", "waiversNamespace", "output", "export", "singleFile", "html", "controls"),
+    *("minCoverage", "keepLabel", "keepAnnotation", "waivers", "waiversNamespace", "output", "export", "singleFile", "html", "controls", "snapshot", "recordAs"),
     *("databaseTimeout", "dbFile", "clusterName", "restoredCluster", "acceptDamage", "allowEmpty", "exitZeroOn", "failOn", "baseline", "minSeverity", "junitFailAll"),
     *("pushMetricsTokenFile", "wide", "color", "quiet", "verbose", "logFormat", "logProbes", "terminationLog", "at", "listen", "metricsListen"),
     *("tlsCert", "tlsKey", "insecureNoAuth", "sessionKeyFile", "sessionTime", "oidcClientId", "oidcClientSecretFile", "oidcGroup"),
