@@ -85,6 +85,10 @@ CASES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
         ("assay scan -q --from clean.yaml",),
         frozenset({"the policies, and what they matched", "every finding, as pages to browse"}),
     ),
+    "a replay": (
+        (f"{FIRST} --snapshot one.snapshot", "assay scan -q --from one.snapshot"),
+        frozenset({"keep the replay in a history, and explain its problems"}),
+    ),
     "a policy": (
         ("assay scan -q --from many.yaml", "assay explain strict"),
         frozenset({"all findings of the policy"}),
