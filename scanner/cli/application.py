@@ -20,6 +20,7 @@ from scanner.cli.commands import (
     explain,
     findings,
     policies,
+    preview,
     rbac,
     report,
     runs,
@@ -90,6 +91,9 @@ application.command(
 application.command(
     "check", cls=GroupedCommand, epilog=check.EPILOG, short_help="Decide whether a cluster would admit manifests."
 )(check.command)
+application.command(
+    "preview", cls=GroupedCommand, epilog=preview.EPILOG, short_help="Show what a change of policies would change."
+)(preview.command)
 application.command("report", short_help="Print the report of a stored scan.")(report.command)
 application.command("scans", short_help="List the stored scans.")(scans.command)
 application.command(

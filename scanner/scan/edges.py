@@ -123,7 +123,26 @@ class Cluster(Protocol):
         ...
 
 
-class Store(Protocol):
+class PageSink(Protocol):
+    """The part of a store that takes the pages of a scan."""
+
+    def write_page(self, scan_id: str, result: PageResult) -> None:
+        """Commit the outcomes and the completion of one page together, packed or not. Raises StoreError."""
+        ...
+
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        """Keep objects that were read for the workloads or owners of others alone, packed by `audit.population`.
+
+        Of a kind that is evaluated, none is kept.
+        """
+        ...
+
+    def workload_kinds(self, scan_id: str) -> Collection[GroupKind]:
+        """The kinds of the workloads of the findings that were open when the scan began. Raises StoreError."""
+        ...
+
+
+class Store(PageSink, Protocol):
     """The store of a scan. Only the parent process writes."""
 
     def now(self) -> datetime | None:
@@ -140,21 +159,6 @@ class Store(Protocol):
 
     def beat(self, scan_id: str) -> None:
         """Record that the scan still runs; called often, and never raises."""
-        ...
-
-    def write_page(self, scan_id: str, result: PageResult) -> None:
-        """Commit the outcomes and the completion of one page together, packed or not. Raises StoreError."""
-        ...
-
-    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
-        """Keep objects that were read for the workloads or owners of others alone, packed by `audit.population`.
-
-        Of a kind that is evaluated, none is kept.
-        """
-        ...
-
-    def workload_kinds(self, scan_id: str) -> Collection[GroupKind]:
-        """The kinds of the workloads of the findings that were open when the scan began. Raises StoreError."""
         ...
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:

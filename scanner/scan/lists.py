@@ -19,9 +19,21 @@ from scanner.scan.workers import Relay
 class ScanLists:
     """The cluster's lists, within the user's scope; with `ahead` the cluster may fetch lists before they are read."""
 
-    def __init__(self, cluster: Cluster, scope: Scope, *, ahead: bool, withheld: bool = False) -> None:
-        """`withheld` tells that the cluster is a snapshot, of which the pages name the places that it withholds."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        scope: Scope,
+        *,
+        ahead: bool,
+        withheld: bool = False,
+        kept: dict[tuple[Kind, str], tuple[Resource, ...]] | None = None,
+    ) -> None:
+        """`withheld` tells that the cluster is a snapshot, of which the pages name the places that it withholds.
+
+        With `kept`, each list of `list_all` is made once, and its objects are added there.
+        """
         self._cluster = cluster
+        self._kept = kept
         self._withheld = withheld
         self._ahead = ahead
         self._scope = scope
@@ -40,10 +52,24 @@ class ScanLists:
         """
         identities: set[tuple[str, str]] = set()
         for namespace in namespaces:
-            for resource in self._list(kind, namespace) if kind != NAMESPACES else self._list_namespaces(namespace):
+            for resource in (
+                self._list_once(kind, namespace) if kind != NAMESPACES else self._list_namespaces(namespace)
+            ):
                 if (resource.namespace, resource.name) not in identities:
                     identities.add((resource.namespace, resource.name))
                     yield resource
+
+    def _list_once(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+        """The objects of one list, from the kept ones if lists are kept. A list that fails is made again."""
+        if self._kept is None:
+            return self._list(kind, namespace)
+        if (kind, namespace) not in self._kept:
+            self._kept[kind, namespace] = tuple(self._list(kind, namespace))
+        return self._kept[kind, namespace]
+
+    def fetch_ahead(self) -> None:
+        """Let the cluster fetch the lists that are announced from now on before they are read."""
+        self._ahead = True
 
     def _list_namespaces(self, name: str) -> Iterable[Resource]:
         """The Namespace of a name, or all of them: two lists of all could differ in a label that decides about other objects."""

@@ -19,7 +19,7 @@ from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Policy, PolicyKey, policy_label
 from scanner.model.reading import Auditability
-from scanner.model.resource import NAMESPACES, Kind, Resource
+from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo
 from scanner.model.rule import RuleObject
 from scanner.model.scans.scan import (
     FILES,
@@ -33,7 +33,7 @@ from scanner.model.withheld import has_withheld
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin
 from scanner.policies.bound_language import BindingContext, BoundLanguage
-from scanner.policies.language import derive_from_namespaces, list_deciding_kinds, list_document_kinds
+from scanner.policies.language import Language, derive_from_namespaces, list_deciding_kinds, list_document_kinds
 from scanner.policies.other_sources import list_other_sources
 from scanner.policies.plan import KindPlan, find_equivalents, find_other_versions, find_uncovered, plan, plan_lists
 from scanner.policies.served_versions import ServedVersions
@@ -53,12 +53,46 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
     With `ahead` the cluster fetches the first pages while policies are compiled. Raises ClusterError if the cluster cannot be
     reached, and UsageError for options that name something that does not exist.
     """
+    return plan_scan(gather(cluster, options, ahead=ahead), options, now)
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredRules:
+    """The rules that a cluster and policy files have, before any is compiled, and the user of the simulated requests."""
+
+    identity: ClusterIdentity
+    discovery: Discovery
+    listing: ScanLists
+    documents: tuple[Manifest | Gap, ...]
+    namespaces: ListedNamespaces
+    user: UserInfo
+
+
+def gather(cluster: Cluster, options: Options, *, ahead: bool = False, keep_lists: bool = False) -> GatheredRules:
+    """Read the rules of a cluster. With `keep_lists` more than one plan can be made of them, from the same lists.
+
+    Raises ClusterError if the cluster cannot be reached.
+    """
     identity = cluster.identity()
     discovery = cluster.discover()
-    listing = ScanLists(cluster, options.scope, ahead=ahead, withheld=discovery.withholds)
+    listing = ScanLists(
+        cluster, options.scope, ahead=ahead, withheld=discovery.withholds, kept={} if keep_lists else None
+    )
     documents = tuple(list_policy_documents(listing, discovery, options))
-    deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
-    namespaces = load_namespaces(listing, discovery, decide_policies=bool(deriving))
+    namespaces = load_namespaces(listing, discovery, decide_policies=bool(_list_deriving(options)))
+    return GatheredRules(identity, discovery, listing, documents, namespaces, options.user or cluster.requester())
+
+
+def _list_deriving(options: Options) -> tuple[Language, ...]:
+    """The languages of which policies follow from namespaces."""
+    return tuple(language for language in options.languages if options.derived_policies and language.derive)
+
+
+def plan_scan(gathered: GatheredRules, options: Options, now: datetime) -> PreparedScan:
+    """Compile the gathered rules, and plan their evaluation. Raises UsageError for options that name something that does not exist."""
+    identity, discovery, listing = gathered.identity, gathered.discovery, gathered.listing
+    documents, namespaces = gathered.documents, gathered.namespaces
+    deriving = _list_deriving(options)
     defined = tuple(kind for kind in options.definitions if kind not in discovery.kinds)
     served = find_served_versions(identity, discovery)
     policy_set = read_policy_set(
@@ -68,7 +102,7 @@ def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = 
         served,
         derive_from_namespaces(deriving, namespaces.by_name.values(), served.rules),
     )
-    context = ScanContext(identity, options.user or cluster.requester(), options.scope, options.kept_keys)
+    context = ScanContext(identity, gathered.user, options.scope, options.kept_keys)
     binding_context = BindingContext(
         now=now,
         rules=context.rules,

@@ -31,7 +31,7 @@ from scanner.model.scans.scan import (
     find_emptiness,
 )
 from scanner.policies.plan import KindPlan
-from scanner.scan.edges import ComparisonEngine, Progress, Store
+from scanner.scan.edges import ComparisonEngine, PageSink, Progress
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
@@ -56,7 +56,7 @@ class ScanRecorder:
     """Writes a scan to the store: pages as they are evaluated; coverage, gaps and health at the end."""
 
     def __init__(
-        self, store: Store, scan_id: str, progress: Progress, comparison: ComparisonEngine | None = None
+        self, store: PageSink, scan_id: str, progress: Progress, comparison: ComparisonEngine | None = None
     ) -> None:
         self._comparison = comparison
         self._store = store

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 
 if TYPE_CHECKING:
+    from scanner.cli.flags.kyverno import KyvernoFlags
+    from scanner.cli.flags.pod_security import PodSecurityFlags
     from scanner.cli.scanning.scan_flags import ScanFlags
     from scanner.cluster.snapshots.recording import RecordingCluster
     from scanner.cluster.snapshots.replay import ReplayedCluster
@@ -119,8 +121,36 @@ def _write_manifest(manifest: Manifest) -> dict[str, Json]:
     return {"source": manifest.source, "body": body, "isNamed": manifest.is_named, "withheld": places}
 
 
+class LanguageFlags(Protocol):
+    """The flags that decide how policies of some languages are evaluated."""
+
+    @property
+    def kyverno(self) -> KyvernoFlags:
+        """Those of Kyverno's policies."""
+        ...
+
+    @property
+    def pod_security(self) -> PodSecurityFlags:
+        """Those of Pod Security."""
+        ...
+
+
 def restore_options(options: Options, flags: ScanFlags, recorded: JsonObject) -> Options:
     """The options of a replay: those of the flags, and where a flag has its default those of the snapshot."""
+    options = replace(
+        restore_rules(options, flags, recorded, with_files=not flags.policies.files),
+        assume_bound=options.assume_bound or tuple(_read_pair(each) for each in as_list(recorded.get("assumeBound"))),
+        allow_empty=options.allow_empty or recorded.get("allowEmpty") is True,
+        method=replace(options.method, chunk_size=0),
+    )
+    return options if flags.policies.files else replace(options, notes=texts(recorded.get("notes")))
+
+
+def restore_rules(options: Options, flags: LanguageFlags, recorded: JsonObject, *, with_files: bool = True) -> Options:
+    """The options with the scope, the user and the rules of a snapshot, where a flag has its default.
+
+    The rules are also those of the policy files, if `with_files`.
+    """
     from scanner.cluster.snapshots.facts import read_kind, read_user
     from scanner.model.outcome import Gap, GapKind
     from scanner.model.scans.scan import OutOfScope
@@ -128,15 +158,12 @@ def restore_options(options: Options, flags: ScanFlags, recorded: JsonObject) ->
     options = replace(
         options,
         scope=_restore_scope(options.scope, as_object(recorded.get("scope"))),
-        languages=_restore_languages(options, flags, recorded),
+        languages=_restore_languages(flags, recorded),
         cluster_policies=options.cluster_policies and recorded.get("clusterPolicies") is True,
         derived_policies=options.derived_policies and recorded.get("derivedPolicies") is True,
-        assume_bound=options.assume_bound or tuple(_read_pair(each) for each in as_list(recorded.get("assumeBound"))),
         user=options.user or (read_user(recorded["user"]) if recorded.get("user") else None),
-        allow_empty=options.allow_empty or recorded.get("allowEmpty") is True,
-        method=replace(options.method, chunk_size=0),
     )
-    if flags.policies.files:
+    if not with_files:
         return options
     outside = (
         tuple(as_text(dig(item, key)) for key in ("kind", "name", "why")) for item in as_list(recorded.get("outside"))
@@ -147,7 +174,6 @@ def restore_options(options: Options, flags: ScanFlags, recorded: JsonObject) ->
         definitions=tuple(map(read_kind, as_list(recorded.get("definitions")))),
         gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in map(texts, as_list(recorded.get("gaps")))),
         outside=tuple(OutOfScope(*item) for item in outside),
-        notes=texts(recorded.get("notes")),
     )
 
 
@@ -181,7 +207,7 @@ def _restore_scope(scope: Scope, recorded: JsonObject) -> Scope:
     return replace(scope, **fields)
 
 
-def _restore_languages(options: Options, flags: ScanFlags, recorded: JsonObject) -> tuple[Language, ...]:
+def _restore_languages(flags: LanguageFlags, recorded: JsonObject) -> tuple[Language, ...]:
     from scanner.cli.flags.kyverno import read_kyverno_configuration
     from scanner.cluster.yaml import load
     from scanner.documents.composer import compose
@@ -193,7 +219,6 @@ def _restore_languages(options: Options, flags: ScanFlags, recorded: JsonObject)
 
     import orjson  # isort: skip
 
-    del options
     of_kyverno, of_pods = recorded.get("kyverno"), as_object(recorded.get("podSecurity"))
     filters = flags.kyverno.kyverno_filters or texts(dig(of_kyverno, "filters"))
     kyverno = KyvernoOptions(

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from scanner.audit.page import PageEvaluator
 from scanner.model.resource import Page
 from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, Pack, evaluate_page, make_unevaluated, serve
+from scanner.scan.workers.process import INTERRUPTS, EvaluatesPages, Pack, evaluate_page, make_unevaluated, serve
 from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Workers:
 
     def __init__(
         self,
-        page_evaluator: PageEvaluator,
+        page_evaluator: EvaluatesPages,
         plans: Sequence[KindPlan],
         relay: Relay,
         pause: Callable[[], AbstractContextManager[None]],

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
 from scanner.audit.items import digest_page
-from scanner.audit.page import PageEvaluator
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import PageResult
@@ -33,8 +32,16 @@ Pack: TypeAlias = Callable[[PageResult], PageResult]
 """Turns a result into a shorter form for the store, before it is sent to the parent. See `scanner.scan.edges.Store.pack`."""
 
 
+class EvaluatesPages(Protocol):
+    """The evaluation that processes make: that of a scan is `audit.page.PageEvaluator`."""
+
+    def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
+        """The results of every object of a page, without the objects whose identity is in `evaluated`."""
+        ...
+
+
 def evaluate_page(
-    page_evaluator: PageEvaluator, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()
+    page_evaluator: EvaluatesPages, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()
 ) -> PageResult:
     """The results of a page, without the objects whose identity is in `evaluated`.
 
@@ -56,7 +63,7 @@ def make_unevaluated(page: Page, why: str) -> PageResult:
 
 def serve(
     parent: Connection,
-    page_evaluator: PageEvaluator,
+    page_evaluator: EvaluatesPages,
     plans: Mapping[Kind, KindPlan],
     relay: Relay,
     others: Iterable[Connection],
@@ -108,7 +115,7 @@ def _die_with_parent() -> None:
 
 
 def _answer_parent(
-    parent: Connection, page_evaluator: PageEvaluator, plans: Mapping[Kind, KindPlan], pack: Pack
+    parent: Connection, page_evaluator: EvaluatesPages, plans: Mapping[Kind, KindPlan], pack: Pack
 ) -> None:
     kind, number = parent.recv()
     page = Page(kind, number, parent.recv_bytes())

@@ -1,0 +1,315 @@
+"""`assay preview`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from scanner.cli.flags.connection import DEFAULT_LIMITS, Connection, RequestLimits
+from scanner.cli.flags.flag_group import FlagGroup, with_flag_groups
+from scanner.cli.flags.kept_labels import KeptKeyFlags
+from scanner.cli.flags.kyverno import KyvernoFlags
+from scanner.cli.flags.pod_security import PodSecurityFlags
+from scanner.cli.flags.scope import POLICIES, SCOPE, KindsOption, NamespacesOption, SkipKindsOption, make_scope
+from scanner.cli.flags.simulated_request import RequesterFlags
+from scanner.cli.scanning.inputs import read_policy_files, reject_stdin_twice
+from scanner.cli.terminal.progress import Progress
+from scanner.cli.terminal.stdout import QuietOption, sentences, standard_output
+from scanner.config.current import get_settings
+from scanner.config.values import parse_kubernetes_version, parse_namespace_labels
+from scanner.errors import UsageError
+
+if TYPE_CHECKING:
+    from scanner.model.policy import Action
+    from scanner.preview.rule_change import RuleChange
+    from scanner.preview.rule_preview import PreviewResult
+    from scanner.report.preview.document import PreviewDocument
+    from scanner.scan.edges import Cluster
+    from scanner.scan.options import Options
+
+EPILOG: Final = (
+    "Examples: `assay preview --action limits=Deny` · `assay preview -f new-policy.yaml --bind new-policy` · "
+    "`assay preview -f policies/ --against nightly.snapshot -o markdown --fail-on newly-denied`. "
+    "Exit codes: 0 compared · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: something could not be compared · "
+    "4 could not run."
+)
+_LIVE: Final = "live"
+_FAILED: Final = 1
+_INCOMPLETE: Final = 3
+
+
+class PreviewForm(StrEnum):
+    """The forms of a preview."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class PreviewGate(StrEnum):
+    """The differences that fail a preview."""
+
+    NEWLY_DENIED = "newly-denied"
+    NEWLY_WARNED = "newly-warned"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFlags(FlagGroup):
+    """The change of rules to preview."""
+
+    files: Annotated[
+        tuple[Path, ...],
+        typer.Option(
+            "-f",
+            "--policies",
+            metavar="PATH",
+            help="Policies, bindings, params and Namespaces that replace those of the same name (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+    bind: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--bind",
+            metavar="POLICY[=ACTIONS]",
+            help="Put a policy into force with these actions: Deny, Warn, Audit. Default: Deny (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+    actions: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--action",
+            metavar="BINDING=ACTIONS",
+            help="Set the actions of a binding, such as limits=Deny,Warn (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+    without: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--without",
+            metavar="[KIND/]NAME",
+            help="Remove the policies and bindings of this name (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+    params: Annotated[
+        tuple[Path, ...],
+        typer.Option(
+            "--param",
+            metavar="FILE",
+            help="Params that replace those of the same name (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+    namespace_label: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--namespace-label",
+            metavar="NS=KEY=VALUE",
+            help="Set a label of a namespace, such as shop=pod-security.kubernetes.io/enforce=baseline (repeatable).",
+            rich_help_panel=POLICIES,
+        ),
+    ] = ()
+    version: Annotated[
+        str,
+        typer.Option(
+            "--kubernetes-version",
+            metavar="VERSION",
+            help="Apply the rules of this Kubernetes release after the change.",
+            rich_help_panel=POLICIES,
+            show_default=False,
+        ),
+    ] = ""
+
+    def change(self) -> RuleChange:
+        """The change. Raises UsageError for files that cannot be read, for invalid values, and if nothing is to be changed."""
+        from scanner.preview.rule_change import RuleChange
+
+        files, params = read_policy_files(self.files), read_policy_files(self.params)
+        if files.definitions or params.definitions:
+            raise UsageError("-f: a CustomResourceDefinition is no rule: leave it out")
+        change = RuleChange(
+            manifests=(*files.manifests, *params.manifests),
+            params=frozenset(each.source for each in params.manifests),
+            bound=dict(_parse_actions("--bind", text, "Deny") for text in self.bind),
+            actions=dict(_parse_actions("--action", text) for text in self.actions),
+            without=self.without,
+            namespace_labels=parse_namespace_labels(self.namespace_label),
+            version=parse_kubernetes_version(self.version),
+        )
+        if not change:
+            raise UsageError(
+                "nothing is changed: name files of policies with -f, or use --bind, --action, --without, --param, "
+                "--namespace-label or --kubernetes-version"
+            )
+        return change
+
+
+def _parse_actions(flag: str, text: str, default: str = "") -> tuple[str, tuple[Action, ...]]:
+    """The name and the actions of NAME=ACTIONS. Raises UsageError for another text, and for actions that exclude each other."""
+    from scanner.model.policy import WRITTEN_ACTIONS
+
+    name, _, written = text.partition("=")
+    named = {each.strip().capitalize() for each in (written or default).split(",")}
+    if not name or not named <= set(WRITTEN_ACTIONS):
+        raise UsageError(f"{flag} {text}: write NAME=ACTIONS; the actions are {', '.join(WRITTEN_ACTIONS)}")
+    if {"Deny", "Warn"} <= named:
+        raise UsageError(f"{flag} {text}: the API admits no binding with both Deny and Warn")
+    return name, tuple(action for action in WRITTEN_ACTIONS if action in named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewFlags(FlagGroup):
+    """The flags of `assay preview`."""
+
+    change: ChangeFlags = field(default_factory=ChangeFlags)
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            metavar="live|SNAPSHOT|PATH",
+            help="The cluster: that of the kubeconfig, a snapshot, or files that stand for a cluster.",
+            rich_help_panel=SCOPE,
+        ),
+    ] = _LIVE
+    namespaces: NamespacesOption = ()
+    kinds: KindsOption = ()
+    skip_kinds: SkipKindsOption = ()
+    kyverno: KyvernoFlags = field(default_factory=KyvernoFlags)
+    pod_security: PodSecurityFlags = field(default_factory=PodSecurityFlags)
+    as_user: RequesterFlags = field(default_factory=RequesterFlags)
+    connection: Connection = field(default_factory=Connection)
+    limits: RequestLimits = DEFAULT_LIMITS
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=64,
+            metavar="N",
+            help="Number of evaluation processes. Default: one per core, at most 8; 1 starts no other process.",
+            show_default=False,
+        ),
+    ] = None
+    output: Annotated[PreviewForm, typer.Option("-o", "--output", help="Output format.")] = PreviewForm.TABLE
+    fail_on: Annotated[
+        tuple[PreviewGate, ...],
+        typer.Option(
+            "--fail-on",
+            metavar="GATE",
+            help="Exit with code 1 if an object would be newly denied (newly-denied), newly denied or warned of (newly-warned), "
+            "or if anything would change (changed; repeatable).",
+            show_default=False,
+        ),
+    ] = ()
+    quiet: QuietOption = False
+
+    def options(self) -> Options:
+        """The options of the rules. Raises UsageError for values that a flag rejects."""
+        from scanner.cluster.yaml import load
+        from scanner.policies.kyverno.family import KyvernoOptions
+        from scanner.policies.language import with_options
+        from scanner.scan.options import Options
+
+        scope = make_scope(namespaces=self.namespaces, kinds=self.kinds, skip_kinds=self.skip_kinds)
+        kyverno = KyvernoOptions(
+            compat=self.kyverno.compat,
+            parse=load,
+            network=self.kyverno.network(),
+            configuration=self.kyverno.configuration(),
+            version=self.kyverno.version(),
+        )
+        return Options(
+            self.pod_security.narrow(scope),
+            user=self.as_user.requester(),
+            languages=with_options(kyverno, self.pod_security.language()),
+            kept_keys=KeptKeyFlags().keys(get_settings().owners),
+            allow_empty=True,
+        )
+
+
+@with_flag_groups
+def command(*, flags: PreviewFlags) -> None:
+    """Show what a change of policies, bindings, params or namespace labels would change for the objects of a cluster."""
+    from scanner.report.preview.document import PreviewDocument
+
+    reject_stdin_twice([*flags.change.files, *flags.change.params, Path(flags.against)])
+    result = _preview(flags, flags.change.change())
+    _print(PreviewDocument(result), flags.output)
+    raise typer.Exit(_find_exit_code(result, flags.fail_on))
+
+
+def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
+    from scanner.preview.rule_preview import preview
+    from scanner.scan.workers import FORK_AFTER_BYTES, count_cores, return_freed_memory
+
+    return_freed_memory()
+    with ExitStack() as stack, Progress(quiet=flags.quiet) as progress:
+        cluster, options = _open_cluster(flags, stack)
+        result = preview(
+            cluster,
+            change,
+            options,
+            datetime.now(UTC),
+            progress=progress,
+            workers=flags.workers or count_cores(),
+            fork_after_bytes=0 if flags.workers else FORK_AFTER_BYTES,
+        )
+        progress.finish()
+    return result
+
+
+def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Options]:
+    """The cluster, before any request, and the options. A snapshot is closed with the stack. Raises UsageError and ClusterError."""
+    options = flags.options()
+    if flags.against == _LIVE:
+        return flags.connection.cluster(flags.limits), options
+    from scanner.cli.scanning.inputs import list_policies_among
+    from scanner.cli.scanning.snapshots import open_snapshot, restore_rules
+    from scanner.cluster.files.snapshot import SnapshotCluster
+    from scanner.cluster.snapshots.archive import is_snapshot
+
+    path = Path(flags.against)
+    if is_snapshot(path):
+        replayed = open_snapshot(path, kubernetes_version="")
+        stack.callback(replayed.close)
+        return replayed, restore_rules(options, flags, replayed.options)
+    files = SnapshotCluster([path], languages=options.languages)
+    return files, replace(options, manifests=list_policies_among(files), cluster_policies=False)
+
+
+def _print(document: PreviewDocument, form: PreviewForm) -> None:
+    from scanner.report.preview import json, markdown, table
+
+    if form is PreviewForm.TABLE:
+        sentences(table.list_lines(document))
+        return
+    renderers = {PreviewForm.JSON: json.render, PreviewForm.MARKDOWN: markdown.render}
+    with standard_output() as out:
+        out.write(renderers[form](document))
+
+
+def _find_exit_code(result: PreviewResult, gates: Sequence[PreviewGate]) -> int:
+    """Code 3 has priority: what could not be compared may be denied, too."""
+    from scanner.preview.differences import Difference
+
+    if not result.is_complete or any(each.difference.worst is Difference.UNDECIDED for each in result.objects):
+        return _INCOMPLETE
+    denied = {Difference.NEWLY_DENIED, Difference.PODS_NEWLY_DENIED}
+    failing = {
+        PreviewGate.NEWLY_DENIED: denied,
+        PreviewGate.NEWLY_WARNED: {*denied, Difference.NEWLY_WARNED},
+        PreviewGate.CHANGED: set(Difference),
+    }
+    found = {one.difference for each in result.objects for one in each.difference.policies}
+    return _FAILED if any(found & failing[gate] for gate in gates) else 0

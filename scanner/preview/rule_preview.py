@@ -1,0 +1,307 @@
+"""Compares what admission decides about the objects of a cluster by its rules, and by the same rules with a change.
+
+One stream of objects, two sets of rules: only the policies that the change can concern are evaluated twice. Nothing is stored (ADR 93).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from scanner.admission.dispatch import BoundPolicy
+from scanner.errors import UsageError
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import PolicyKey, policy_label
+from scanner.model.population import Controller, GroupKind, PopulationMember, Workload
+from scanner.model.resource import Kind
+from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, ScanEnd, Unneeded
+from scanner.policies.plan import KindPlan, plan
+from scanner.posture.workloads import Workloads
+from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
+from scanner.preview.page_pair import ComparedPage, PagePair, Side
+from scanner.preview.rule_change import Cause, RuleChange, apply_change
+from scanner.scan.edges import Cluster, PageSink, Progress
+from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
+from scanner.scan.options import Options
+from scanner.scan.policy_set import needs_namespaces
+from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
+from scanner.scan.record import ScanRecorder
+from scanner.scan.workers import Workers, collect_rarely
+
+_CONTROL_PLANE: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedObject:
+    """An object for which the change of rules changes something, with its workload. `is_control_plane` marks the cluster's own namespaces."""
+
+    difference: ObjectDifference
+    workload: Workload
+
+    @property
+    def object(self) -> PopulationMember:
+        """The object."""
+        return self.difference.object
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Return whether the object is in a namespace of the cluster itself."""
+        return self.object.namespace in _CONTROL_PLANE
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewResult:
+    """What a change of rules would change for the objects of a cluster.
+
+    `causes` are the parts of the change, `objects` those that it concerns, the worst first. `examined` counts the objects that were
+    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not.
+    """
+
+    cluster: ClusterIdentity
+    user: str
+    causes: tuple[Cause, ...]
+    objects: tuple[PreviewedObject, ...]
+    policies: tuple[PolicyKey, ...] = ()
+    examined: int = 0
+    coverage: tuple[Coverage, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every object was decided by both sets of rules."""
+        return not self.gaps
+
+    def find_causes(self, each: PolicyDifference, namespace: str) -> tuple[Cause, ...]:
+        """The parts of the change that concern a policy, about objects of a namespace."""
+        of_policy = (
+            cause for cause in self.causes if _concerns(cause, each.policy, self._param_kinds.get(each.policy))
+        )
+        return tuple(cause for cause in of_policy if cause.namespace in ("", namespace))
+
+    _param_kinds: Mapping[PolicyKey, tuple[str, str]] = field(default_factory=dict)
+
+
+def _concerns(cause: Cause, policy: PolicyKey, param_kind: tuple[str, str] | None) -> bool:
+    """Return whether a part of the change can change what a policy decides."""
+    language, name = policy
+    if cause.param_kind[1]:
+        return cause.param_kind == param_kind
+    return (not cause.languages or language in cause.languages) and (not cause.names or name in cause.names)
+
+
+def preview(
+    cluster: Cluster,
+    change: RuleChange,
+    options: Options,
+    now: datetime,
+    *,
+    progress: Progress = lambda _: None,
+    workers: int = 1,
+    fork_after_bytes: int = 0,
+) -> PreviewResult:
+    """Compare the rules of a cluster with the same rules after a change, on every object that a changed policy can match.
+
+    Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
+    """
+    gathered = gather(cluster, options, keep_lists=True)
+    changed, causes = apply_change(change, gathered, options.languages)
+    before, after = plan_scan(gathered, options, now), plan_scan(changed, options, now)
+    _reject_refused(change, after)
+    sides = _split(before, after, causes)
+    comparer = _Comparer()
+    recorder = ScanRecorder(comparer, "", progress)
+    recorder.gaps = [*dict.fromkeys((*before.gaps, *after.gaps))]
+    evaluation = replace(after.evaluation, plans=sides.plans)
+    single = any(language.single_process for language in options.languages)
+    gathered.listing.fetch_ahead()
+    with (
+        collect_rarely(),
+        Workers(
+            sides.pair,
+            sides.plans,
+            gathered.listing.relay,
+            cluster.pause,
+            count=1 if single else workers,
+            fork_after_bytes=fork_after_bytes,
+        ) as pool,
+    ):
+        recorder.record(evaluation, gathered.listing, pool)
+    objects = _find_workloads(comparer.objects, gathered, recorder)
+    end = recorder.end(replace(after, evaluation=evaluation), now, options)
+    return PreviewResult(
+        cluster=gathered.identity,
+        user=gathered.user.username,
+        causes=causes,
+        objects=tuple(sorted(objects, key=_rank)),
+        policies=tuple(sorted(sides.changed)),
+        examined=sum(each.objects for each in end.coverage),
+        coverage=end.coverage,
+        gaps=end.gaps,
+        notes=tuple(_list_notes(end, comparer)),
+        _param_kinds=_list_param_kinds((*before.evaluation.bound, *after.evaluation.bound)),
+    )
+
+
+def _list_notes(end: ScanEnd, comparer: _Comparer) -> Iterator[str]:
+    yield from end.notes
+    for (language, name), number in sorted(comparer.not_auditable.items()):
+        yield f"{language} {name}: only a server can decide {number:,} of its checks"
+
+
+def _reject_refused(change: RuleChange, after: PreparedScan) -> None:
+    """Raise UsageError for a manifest of the change that the API would refuse, or that is no rule: it would change nothing."""
+    sources = {manifest.source for manifest in change.manifests}
+    for gap in after.gaps:
+        if gap.kind is GapKind.DOCUMENT and gap.where in sources:
+            raise UsageError(f"-f: {gap.where}: {gap.why}")
+    for item in after.evaluation.outside:
+        if item.kind == Unneeded.UNUSED_DOCUMENT and item.name in sources:
+            raise UsageError(f"-f: {item.name}: {item.why}")
+
+
+def _list_param_kinds(bound: Iterable[BoundPolicy]) -> dict[PolicyKey, tuple[str, str]]:
+    return {
+        each.policy.key: (kind.api_version.rpartition("/")[0], kind.kind)
+        for each in bound
+        if (kind := each.policy.param_kind)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two sides of a comparison, the kinds to list, and the policies that the change concerns."""
+
+    pair: PagePair
+    plans: tuple[KindPlan, ...]
+    changed: frozenset[PolicyKey]
+
+
+def _split(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -> _Sides:
+    """Split the policies into those that the change can concern, and the others."""
+    # A policy that one side cannot evaluate would seem to admit everything there: a gap names it.
+    unknown = {gap.where for gap in (*before.gaps, *after.gaps)}
+    changed = frozenset(key for key in _find_changed(before, after, causes) if policy_label(key) not in unknown)
+    one, other = sides = [
+        _make_side(each, [bound for bound in each.evaluation.bound if bound.policy.key in changed])
+        for each in (before, after)
+    ]
+    others = _make_side(
+        after,
+        [
+            bound
+            for bound in after.evaluation.bound
+            if bound.policy.key not in changed and policy_label(bound.policy.key) not in unknown and _may_deny(bound)
+        ],
+    )
+    kinds = sorted({*sides[0].plans, *sides[1].plans})
+    plans = tuple(KindPlan(kind, _join_plans(kind, sides)) for kind in kinds)
+    return _Sides(PagePair(one, other, others), plans, changed)
+
+
+def _join_plans(kind: Kind, sides: Iterable[Side]) -> tuple[tuple[BoundPolicy, Kind], ...]:
+    return tuple(each for side in sides if kind in side.plans for each in side.plans[kind].policies)
+
+
+def _make_side(prepared: PreparedScan, bound: Sequence[BoundPolicy]) -> Side:
+    context = prepared.evaluation_context
+    plans = plan(prepared.served, bound, context.operations, context.relabelled)
+    evaluator = replace(prepared.evaluation.page_evaluator, fast_paths={})
+    return Side(evaluator, {each.kind: each for each in plans})
+
+
+def _may_deny(bound: BoundPolicy) -> bool:
+    """Return whether a policy can deny a request; errors of its configuration deny with any action."""
+    has_deny = any("Deny" in binding.actions for binding in bound.bindings)
+    return bound.combination is None and (has_deny or bound.policy.param_kind is not None)
+
+
+def _find_changed(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -> frozenset[PolicyKey]:
+    """The policies whose decisions can differ. Policies that change objects act together: if one may differ, all may."""
+    sides = [{bound.policy.key: bound for bound in each.evaluation.bound} for each in (before, after)]
+    params = _list_param_kinds((*sides[0].values(), *sides[1].values()))
+    changed = {
+        key
+        for key in {*sides[0], *sides[1]}
+        if (forms := [side.get(key) for side in sides])
+        and (_describe(forms[0]) != _describe(forms[1]) or _is_concerned(key, forms, params.get(key), causes))
+    }
+    mutating = {key for side in sides for key, bound in side.items() if bound.combination is not None}
+    return frozenset(changed | mutating if changed & mutating else changed)
+
+
+def _describe(bound: BoundPolicy | None) -> object:
+    """The parts of a policy that decide, besides params and namespaces; None for one that is not in force."""
+    return bound and (
+        bound.policy.digest,
+        [(each.name, each.digest, each.actions, each.match, each.param_ref) for each in bound.bindings],
+    )
+
+
+def _is_concerned(
+    key: PolicyKey, forms: Iterable[BoundPolicy | None], param_kind: tuple[str, str] | None, causes: Iterable[Cause]
+) -> bool:
+    of_policy = [cause for cause in causes if _concerns(cause, key, param_kind)]
+    return any(not cause.namespace for cause in of_policy) or (
+        bool(of_policy) and any(bound is not None and needs_namespaces(bound) for bound in forms)
+    )
+
+
+class _Comparer(PageSink):
+    """The store of a preview: it keeps the objects with a difference, and nothing else."""
+
+    def __init__(self) -> None:
+        self.objects: list[ObjectDifference] = []
+        self.not_auditable: Counter[PolicyKey] = Counter()
+
+    def write_page(self, scan_id: str, result: PageResult) -> None:
+        """Keep the differences of a page."""
+        del scan_id
+        if isinstance(result, ComparedPage):
+            self.objects += result.differences
+            self.not_auditable.update(result.not_auditable or {})
+
+    def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
+        """Keep nothing."""
+        del scan_id, kind, objects
+
+    def workload_kinds(self, scan_id: str) -> Collection[GroupKind]:
+        """No kind: there is no history."""
+        del scan_id
+        return ()
+
+
+def _find_workloads(
+    differences: Sequence[ObjectDifference], gathered: GatheredRules, recorder: ScanRecorder
+) -> list[PreviewedObject]:
+    """The objects with their workloads. The objects between are listed only if an object with a difference has a controller."""
+    kinds = gathered.discovery.kinds
+    workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in kinds})
+    controllers: dict[GroupKind, Controller] = {
+        each.object.controller.group_kind: each.object.controller for each in differences if each.object.controller
+    }
+    for step in list_intermediate_pages(gathered.listing, controllers.values(), (), kinds) if controllers else ():
+        if isinstance(step, IntermediateNote):
+            recorder.notes.append(step.text)
+            continue
+        for member in step.objects:
+            workloads.add(member)
+    return [PreviewedObject(each, workloads.find(each.object)) for each in differences]
+
+
+_WORST: Final = tuple(Difference)
+
+
+def _rank(each: PreviewedObject) -> tuple[int, bool, str, str, str, str]:
+    workload = each.workload
+    return (
+        _WORST.index(each.difference.worst),
+        not each.is_control_plane,
+        each.object.namespace,
+        workload.kind,
+        workload.name,
+        each.object.name,
+    )

@@ -1,0 +1,1 @@
+"""The answer of a preview as a report: its sentences, and one file for each format."""

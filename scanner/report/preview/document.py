@@ -1,0 +1,143 @@
+"""A preview as a report: the words of its differences, and the sentence with the numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from scanner.model.outcome import Finding
+from scanner.model.population import Workload
+from scanner.preview.differences import Difference, PolicyDifference
+from scanner.preview.rule_change import Cause, ChangedField
+from scanner.preview.rule_preview import PreviewedObject, PreviewResult
+from scanner.report.text.numbers import join_texts, plural
+
+DIFFERENCE_TEXTS: Final[Mapping[Difference, str]] = {
+    Difference.NEWLY_DENIED: "newly denied",
+    Difference.PODS_NEWLY_DENIED: "its pods newly denied",
+    Difference.UNDECIDED: "undecided",
+    Difference.NEWLY_WARNED: "newly warned of",
+    Difference.NEWLY_AUDITED: "newly in the audit log",
+    Difference.NEWLY_FAILED: "evaluation newly fails, and is ignored",
+    Difference.ALREADY_DENIED: "denied by one more policy",
+    Difference.MUTATED_OTHERWISE: "changed otherwise by mutating policies",
+    Difference.OTHER_MESSAGE: "another message",
+    Difference.NEWLY_ADMITTED: "newly admitted",
+    Difference.PODS_NEWLY_ADMITTED: "its pods newly admitted",
+    Difference.NO_LONGER_WARNED: "no longer warned of",
+    Difference.NO_LONGER_AUDITED: "no longer in the audit log",
+    Difference.NO_LONGER_FAILED: "evaluation no longer fails",
+    Difference.STILL_DENIED: "denied by one policy less",
+}
+NOTHING_STORED: Final = "Nothing was stored: a preview enters no history."
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewDocument:
+    """A preview, and the sentence about all of it."""
+
+    result: PreviewResult
+
+    @property
+    def counts(self) -> Counter[Difference]:
+        """The number of objects by their worst difference."""
+        return Counter(each.difference.worst for each in self.result.objects)
+
+    @property
+    def verdict_sentence(self) -> str:
+        """The verdict about all objects, with numbers."""
+        counts, result = self.counts, self.result
+        parts = [f"{counts[each]:,} {text}" for each, text in DIFFERENCE_TEXTS.items() if counts[each]]
+        denied = [each for each in result.objects if each.difference.worst in DENIED]
+        of_workloads = f" of {plural(len({each.workload for each in denied}), 'workload')}" if denied else ""
+        namespaces = len({each.object.namespace for each in denied})
+        where = f" in {plural(namespaces, 'namespace')}" if denied else ""
+        unknown = f" Incomplete: {plural(len(result.gaps), 'gap')}." if result.gaps else ""
+        if not parts:
+            answer = "Nothing would change"
+            return f"{answer} for the {plural(result.examined, 'object')} that the changed policies can match.{unknown}"
+        newly = f" Newly denied: {plural(len(denied), 'object')}{of_workloads}{where}." if denied else ""
+        return f"{plural(result.examined, 'object')} compared: {', '.join(parts)}.{newly}{unknown}"
+
+
+DENIED: Final = (Difference.NEWLY_DENIED, Difference.PODS_NEWLY_DENIED)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadGroup:
+    """The objects of one workload with the same policies and differences, for one line of a report."""
+
+    workload: Workload
+    difference: Difference
+    objects: tuple[PreviewedObject, ...]
+
+    @property
+    def first(self) -> PreviewedObject:
+        """The first of the objects, which stands for all."""
+        return self.objects[0]
+
+
+def group_objects(result: PreviewResult) -> Iterator[WorkloadGroup]:
+    """The objects by workload, in their order: those of one workload with the same differences are one group."""
+    keyed = groupby(result.objects, key=_group_key)
+    for _, objects in keyed:
+        same = tuple(objects)
+        yield WorkloadGroup(same[0].workload, same[0].difference.worst, same)
+
+
+def _group_key(each: PreviewedObject) -> object:
+    return (
+        each.workload,
+        each.object.kind,
+        each.difference.denied_by,
+        [(one.policy, one.difference) for one in each.difference.policies],
+    )
+
+
+def name_workload(workload: Workload) -> str:
+    """`Deployment payments/web`."""
+    name = f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
+    return f"{workload.kind} {name}"
+
+
+def name_object(each: PreviewedObject) -> str:
+    """`Pod payments/web-1`."""
+    name = f"{each.object.namespace}/{each.object.name}" if each.object.namespace else each.object.name
+    return f"{each.object.kind.kind} {name}"
+
+
+def name_policy(each: PolicyDifference) -> str:
+    """The policy with its bindings, and their params."""
+    findings = each.after or each.before
+    bindings = dict.fromkeys(finding.binding for finding in findings if finding.binding)
+    params = dict.fromkeys(name for finding in findings if (name := _name_param(finding)))
+    of_bindings = f" (binding {join_texts(tuple(bindings))})" if bindings else ""
+    return f"{each.policy[1]}{of_bindings}{f' with {join_texts(tuple(params))}' if params else ''}"
+
+
+def _name_param(finding: Finding) -> str:
+    return "/".join(filter(None, (finding.param_namespace, finding.param_name)))
+
+
+def list_values(findings: Sequence[Finding]) -> Iterator[str]:
+    """The fields that decided, with their values: `spec.replicas: 5`."""
+    seen: dict[str, None] = {}
+    for finding in findings:
+        for reason in finding.evidence.reasons:
+            if reason.path and not reason.erred:
+                seen[f"{reason.path}: {reason.value}"] = None
+    yield from seen
+
+
+def describe_cause(cause: Cause) -> str:
+    """The part of the change in one line, without its fields."""
+    line = next((f":{field.line}" for field in cause.fields if field.line), "")
+    return f"{cause.source}{line}: {cause.what}"
+
+
+def describe_field(field: ChangedField) -> str:
+    """`spec.failurePolicy: Ignore → Fail`."""
+    return f"{field.path}: {field.before} → {field.after}"

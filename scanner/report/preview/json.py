@@ -1,0 +1,97 @@
+"""A preview as JSON: one document, described by `docs/preview.schema.json`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scanner.model.json import Json, JsonObject
+from scanner.model.outcome import Finding
+from scanner.preview.differences import Difference, PolicyDifference, find_effect
+from scanner.preview.rule_change import Cause
+from scanner.preview.rule_preview import PreviewedObject, PreviewResult
+from scanner.report.preview.document import PreviewDocument, describe_cause
+from scanner.report.text.json_text import dump
+
+VERSION: Final = "1.0"
+
+
+def render(document: PreviewDocument) -> str:
+    """One line of JSON, with its line end."""
+    return dump(make_document(document)).decode() + "\n"
+
+
+def make_document(document: PreviewDocument) -> JsonObject:
+    """The preview as a value."""
+    result, counts = document.result, document.counts
+    return {
+        "schemaVersion": VERSION,
+        "cluster": result.cluster.name,
+        "serverVersion": result.cluster.server_version,
+        "user": result.user,
+        "complete": result.is_complete,
+        "examined": result.examined,
+        "counts": {each.value: counts[each] for each in Difference},
+        "changes": [_make_cause(cause) for cause in result.causes],
+        "policies": [{"language": language, "name": name} for language, name in result.policies],
+        "objects": [_make_object(result, each) for each in result.objects],
+        "gaps": [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.gaps],
+        "notes": list(result.notes),
+    }
+
+
+def _make_cause(cause: Cause) -> JsonObject:
+    fields: list[Json] = [
+        {"path": field.path, "before": field.before, "after": field.after, "line": field.line} for field in cause.fields
+    ]
+    return {"source": cause.source, "what": cause.what, "fields": fields}
+
+
+def _make_object(result: PreviewResult, each: PreviewedObject) -> JsonObject:
+    workload = each.workload
+    return {
+        "apiVersion": each.object.kind.api_version,
+        "kind": each.object.kind.kind,
+        "namespace": each.object.namespace,
+        "name": each.object.name,
+        "controlPlane": each.is_control_plane,
+        "workload": {
+            "apiVersion": workload.api_version,
+            "kind": workload.kind,
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "derived": workload.derived,
+        },
+        "difference": each.difference.worst.value,
+        "deniedBeforeAndAfterBy": list(each.difference.denied_by),
+        "policies": [_make_policy(result, each, one) for one in each.difference.policies],
+    }
+
+
+def _make_policy(result: PreviewResult, each: PreviewedObject, one: PolicyDifference) -> JsonObject:
+    language, name = one.policy
+    return {
+        "language": language,
+        "name": name,
+        "difference": one.difference.value,
+        "before": _make_side(one.before),
+        "after": _make_side(one.after),
+        "causes": [describe_cause(cause) for cause in result.find_causes(one, each.object.namespace)],
+    }
+
+
+def _make_side(findings: tuple[Finding, ...]) -> JsonObject:
+    return {"effect": find_effect(findings).value, "findings": [_make_finding(finding) for finding in findings]}
+
+
+def _make_finding(finding: Finding) -> JsonObject:
+    values: list[Json] = [
+        {"expression": reason.expression, "value": reason.value, "path": reason.path}
+        for reason in finding.evidence.reasons
+    ]
+    return {
+        "binding": finding.binding,
+        "param": "/".join(filter(None, (finding.param_namespace, finding.param_name))),
+        "check": finding.check.expression,
+        "message": finding.outcome.message,
+        "values": values,
+    }

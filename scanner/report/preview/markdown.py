@@ -1,0 +1,87 @@
+"""A preview as Markdown, for a comment on a pull request that changes policies. Names and messages are text, never markup.
+
+GitHub takes at most 65,536 characters in a comment: lines beyond that are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from scanner.report.preview.document import (
+    DENIED,
+    DIFFERENCE_TEXTS,
+    NOTHING_STORED,
+    PreviewDocument,
+    WorkloadGroup,
+    describe_cause,
+    describe_field,
+    group_objects,
+    name_policy,
+    name_workload,
+)
+from scanner.report.text.numbers import plural
+from scanner.report.text.safe_text import cut, escape_markdown, table_row
+
+MARK: Final = "<!-- assay preview -->"
+"""The first line, by which a workflow finds its own comment."""
+_LONGEST: Final = 65_000
+_MESSAGE: Final = 300
+_HEAD: Final = ("Workload", "Objects", "Difference", "Policy", "Why")
+
+
+def render(document: PreviewDocument) -> str:
+    """The lines, cut to the length of a comment."""
+    head = [MARK, f"## {_write_title(document)}", "", escape_markdown(document.verdict_sentence), ""]
+    tail = ["", NOTHING_STORED, ""]
+    rows = [*_list_changes(document), *_list_rows(document), *_list_gaps(document)]
+    kept: list[str] = []
+    room = _LONGEST - sum(len(line) + 1 for line in (*head, *tail))
+    for line in rows:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    left = len(rows) - len(kept)
+    more = [f"\nand {plural(left, 'line')} more: see the log of the job"] if left else []
+    return "\n".join((*head, *kept, *more, *tail))
+
+
+def _write_title(document: PreviewDocument) -> str:
+    counts = document.counts
+    if denied := sum(counts[each] for each in DENIED):
+        return f"{plural(denied, 'object')} would be newly denied"
+    return "Nothing would be newly denied" if document.result.is_complete else "Not everything could be decided"
+
+
+def _list_changes(document: PreviewDocument) -> Iterator[str]:
+    yield "The change:\n"
+    for cause in document.result.causes:
+        yield f"- {escape_markdown(describe_cause(cause))}"
+        yield from (f"  - {escape_markdown(cut(describe_field(field), _MESSAGE))}" for field in cause.fields)
+    yield ""
+
+
+def _list_rows(document: PreviewDocument) -> Iterator[str]:
+    groups = tuple(group_objects(document.result))
+    if groups:
+        yield table_row(_HEAD)
+        yield table_row(["---"] * len(_HEAD))
+    for group in groups:
+        yield from (table_row(row) for row in _write_rows(group))
+
+
+def _write_rows(group: WorkloadGroup) -> Iterator[list[str]]:
+    objects = plural(len(group.objects), group.first.object.kind.kind)
+    for each in group.first.difference.policies:
+        findings = each.after or each.before
+        why = findings[0].outcome.message if findings else ""
+        row = (name_workload(group.workload), objects, DIFFERENCE_TEXTS[each.difference], name_policy(each))
+        yield [escape_markdown(text) for text in (*row, cut(why, _MESSAGE))]
+
+
+def _list_gaps(document: PreviewDocument) -> Iterator[str]:
+    if document.result.gaps:
+        yield "\nNot compared:\n"
+    for gap in document.result.gaps:
+        yield f"- {escape_markdown(cut(f'{gap.where}: {gap.why}', _MESSAGE))}"

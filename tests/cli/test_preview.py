@@ -1,0 +1,340 @@
+"""`assay preview` with files as the cluster: what a change of rules would change, its causes, its gates, and its two directions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from scanner.preview.differences import Difference
+from tests.cli.conftest import Assay
+from tests.cli.test_check import bind, config_map, mutation, namespace, vap
+from tests.documents import Document
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "preview.schema.json").read_text())
+FORMATS = ("table", "json", "markdown")
+ENFORCE = "pod-security.kubernetes.io/enforce"
+Save = Callable[..., str]
+Preview = Callable[..., Any]
+
+
+@pytest.fixture
+def save(home: Path) -> Save:
+    """Write documents into a file of the home; returns its name."""
+
+    def write(name: str, *documents: Document) -> str:
+        (home / name).write_text(yaml.safe_dump_all(documents))
+        return name
+
+    return write
+
+
+@pytest.fixture
+def preview(assay: Assay, save: Save) -> Preview:
+    """Preview a change of the documents of a cluster; returns the JSON report."""
+
+    def run(documents: list[Document], *flags: str) -> Any:
+        save("cluster.yaml", namespace(), *documents)
+        report: Any = assay("preview", "-q", "--against", "cluster.yaml", "-o", "json", *flags).report
+        Draft202012Validator(SCHEMA).validate(report)
+        return report
+
+    return run
+
+
+def pod(name: str = "web", **spec: Any) -> Document:
+    """A Pod in the shop."""
+    containers = [{"name": "c", "image": "web:1", **spec.pop("container", {})}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def differences(report: Any) -> dict[str, str]:
+    """The worst difference of each object."""
+    return {f"{each['kind']}/{each['name']}": each["difference"] for each in report["objects"]}
+
+
+def causes(report: Any) -> set[str]:
+    """The causes of all differences."""
+    return {cause for each in report["objects"] for one in each["policies"] for cause in one["causes"]}
+
+
+STRICT = [vap("strict", "configmaps", expression="object.data.size == 'small'"), bind("strict", "Audit")]
+BIG = config_map("big", data={"size": "big"})
+SMALL = config_map("small", data={"size": "small"})
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--action", "strict=Deny"), "newlyDenied"),
+        (("--action", "strict=Warn,Audit"), "newlyWarned"),
+        (("--bind", "strict"), "newlyDenied"),
+        (("--bind", "strict=Warn"), "newlyWarned"),
+        (("--without", "strict"), "noLongerAudited"),
+        (("--without", "ValidatingAdmissionPolicyBinding/strict"), "noLongerAudited"),
+    ],
+)
+def test_a_flag_changes_what_becomes_of_an_object(preview: Preview, flags: tuple[str, str], expected: str) -> None:
+    """The object that passes is not listed, and the cause names the flag."""
+    report = preview([*STRICT, BIG, SMALL], *flags)
+
+    assert {"ConfigMap/big": expected} == differences(report)
+    assert 2 == report["examined"]
+    assert all(cause.startswith(flags[0]) for cause in causes(report))
+
+
+def test_a_policy_without_a_binding_gets_one(preview: Preview) -> None:
+    """`--bind` puts it into force."""
+    report = preview([vap("lax", "configmaps"), BIG], "--bind", "lax=Deny")
+
+    assert {"ConfigMap/big": "newlyDenied"} == differences(report)
+    assert "absent" == report["changes"][0]["fields"][0]["before"]
+
+
+def test_the_values_of_both_sides_stand_beside_the_changed_field(preview: Preview, save: Save) -> None:
+    """An expression that is tightened: the message, the deciding value, and the field of the file."""
+    save("new.yaml", vap("strict", "configmaps", expression="object.data.size == 'tiny'"))
+    report = preview([*STRICT[:1], bind("strict", "Deny"), SMALL], "-f", "new.yaml")
+    (each,) = report["objects"]
+
+    assert ("none", "denied") == (each["policies"][0]["before"]["effect"], each["policies"][0]["after"]["effect"])
+    assert '"small"' == each["policies"][0]["after"]["findings"][0]["values"][0]["value"]
+    assert ["spec.validations[0].expression"] == [field["path"] for field in report["changes"][0]["fields"]]
+
+
+def test_a_param_tightened_denies(preview: Preview, save: Save) -> None:
+    """The objects that the new value denies, because of the file of the param."""
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    rules = [
+        vap("limits", "pods", expression="object.spec.priority <= int(params.data.max)", paramKind=kind),
+        bind("limits", paramRef={"name": "limit", "namespace": "shop", "parameterNotFoundAction": "Deny"}),
+        config_map("limit", data={"max": "5"}),
+    ]
+    save("param.yaml", config_map("limit", data={"max": "2"}))
+    report = preview([*rules, pod("low", priority=1), pod("high", priority=4)], "--param", "param.yaml")
+
+    assert {"Pod/high": "newlyDenied"} == differences(report)
+    assert {"param.yaml, document 1: ConfigMap limit"} == causes(report)
+
+
+def test_a_label_of_a_namespace_raises_pod_security(preview: Preview) -> None:
+    """A privileged pod is newly denied, a plain one is not."""
+    privileged = pod("root", container={"securityContext": {"privileged": True}})
+    report = preview([pod(), privileged], "--namespace-label", f"shop={ENFORCE}=baseline")
+
+    assert {"Pod/root": "newlyDenied"} == differences(report)
+
+
+def test_a_label_of_a_namespace_brings_a_team_into_scope(preview: Preview) -> None:
+    """A policy that selects namespaces by label concerns the objects of the namespace that gets the label."""
+    match = {"namespaceSelector": {"matchLabels": {"tier": "prod"}}}
+    report = preview(
+        [vap("strict", "configmaps", match=match), bind("strict"), BIG], "--namespace-label", "shop=tier=prod"
+    )
+
+    assert {"ConfigMap/big": "newlyDenied"} == differences(report)
+
+
+def test_an_expression_that_errs_denies_with_fail(preview: Preview, save: Save) -> None:
+    """A failurePolicy from Ignore to Fail."""
+    erring = vap("strict", "configmaps", expression="object.data.none == 'x'", failurePolicy="Ignore")
+    save("new.yaml", {**erring, "spec": {**erring["spec"], "failurePolicy": "Fail"}})
+    report = preview([erring, bind("strict"), BIG], "-f", "new.yaml")
+
+    assert {"ConfigMap/big": "newlyDenied"} == differences(report)
+    assert "failed" == report["objects"][0]["policies"][0]["before"]["effect"]
+
+
+def test_an_object_that_another_policy_denies_is_not_newly_denied(preview: Preview) -> None:
+    """It is denied by one more policy, and the other one is named."""
+    report = preview([*STRICT, vap("other", "configmaps"), bind("other"), BIG], "--action", "strict=Deny")
+
+    assert {"ConfigMap/big": "alreadyDenied"} == differences(report)
+    assert ["other"] == report["objects"][0]["deniedBeforeAndAfterBy"]
+
+
+def test_a_mutation_that_changes_is_a_difference(preview: Preview, save: Save) -> None:
+    """The patches of both sides."""
+    label = 'Object{{metadata: Object.metadata{{labels: {{"team": "{}"}}}}}}'
+    save("new.yaml", mutation("label", label.format("blue"), "configmaps")[0])
+    report = preview([*mutation("label", label.format("red"), "configmaps"), BIG], "-f", "new.yaml")
+
+    assert {"ConfigMap/big": "mutatedOtherwise"} == differences(report)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_shows_hostile_names_as_text(assay: Assay, save: Save, form: str) -> None:
+    """No control character and no markup of a message reaches the reader."""
+    hostile = vap("strict", "configmaps")
+    hostile["spec"]["validations"][0]["message"] = "\x1b[31m<script>alert(1)</script>|`x`"
+    save("cluster.yaml", namespace(), hostile, bind("strict", "Audit"), BIG)
+    ran = assay("preview", "-q", "--against", "cluster.yaml", "--action", "strict=Deny", "-o", form)
+
+    assert 0 == ran.code
+    assert "\x1b" not in ran.stdout.decode()
+    assert form != "markdown" or "<script>" not in ran.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [
+        (("--fail-on", "newly-denied"), 1),
+        (("--fail-on", "newly-warned"), 1),
+        (("--fail-on", "changed"), 1),
+        ((), 0),
+    ],
+)
+def test_a_gate_is_opt_in(assay: Assay, save: Save, flags: tuple[str, ...], code: int) -> None:
+    """Without `--fail-on` a preview describes."""
+    save("cluster.yaml", namespace(), *STRICT, BIG)
+    assert code == assay("preview", "-q", "--against", "cluster.yaml", "--action", "strict=Deny", *flags).code
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ((), "nothing is changed"),
+        (("--action", "none=Deny"), "no binding with actions has that name"),
+        (("--action", "strict=Refuse"), "the actions are Deny, Warn, Audit"),
+        (("--action", "strict=Deny,Warn"), "both Deny and Warn"),
+        (("--bind", "none"), "there is no such policy"),
+        (("--without", "none"), "There are: strict"),
+        (("--namespace-label", "none=a=b"), "namespace none is not in the cluster"),
+        (("--param", "policy.yaml"), "name its file with -f"),
+        (("-f", "map.yaml"), "no policy has params of this kind"),
+        (("-f", "wrong.yaml"), "spec.validations"),
+    ],
+)
+def test_a_change_of_nothing_is_an_error(assay: Assay, save: Save, flags: tuple[str, ...], words: str) -> None:
+    """A typing error must not look like a change without consequences."""
+    save("cluster.yaml", namespace(), *STRICT, BIG)
+    save("policy.yaml", STRICT[0])
+    save("map.yaml", SMALL)
+    wrong = vap("strict", "configmaps")
+    save("wrong.yaml", {**wrong, "spec": {**wrong["spec"], "validations": [{"message": "no expression"}]}})
+    ran = assay("preview", "-q", "--against", "cluster.yaml", *flags)
+
+    assert 2 == ran.code
+    assert words in " ".join(ran.stderr.split())
+
+
+def test_what_a_snapshot_withholds_is_undecided(assay: Assay, save: Save) -> None:
+    """A check that may read the data of a Secret decides nothing: exit code 3, whatever the gate."""
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "shop"},
+        "data": {"a": "Yg=="},
+    }
+    save(
+        "cluster.yaml",
+        namespace(),
+        vap("strict", "secrets", expression="object.data.a == 'x'"),
+        bind("strict", "Audit"),
+        secret,
+    )
+    assay("scan", "-q", "--from", "cluster.yaml", "--snapshot", "one.snapshot")
+    ran = assay("preview", "-q", "--against", "one.snapshot", "--action", "strict=Deny", "-o", "json")
+
+    assert 3 == ran.code
+    assert {"Secret/s": "undecided"} == differences(ran.report)
+
+
+def test_a_kind_that_is_missing_from_a_snapshot_is_a_gap(assay: Assay, save: Save) -> None:
+    """The scan that made it had no policy about Pods, and listed none."""
+    save("cluster.yaml", namespace(), *STRICT, BIG, pod())
+    save("new.yaml", vap("new", "pods"), bind("new"))
+    assay("scan", "-q", "--from", "cluster.yaml", "--snapshot", "one.snapshot")
+    ran = assay("preview", "-q", "--against", "one.snapshot", "-f", "new.yaml", "-o", "json")
+
+    assert 3 == ran.code
+    report: Any = ran.report
+    assert ["v1/Pod"] == [gap["where"] for gap in report["gaps"]]
+
+
+# Promises, about random rules and objects.
+
+EXPRESSIONS = ("object.data.size == 'small'", "object.data.size != 'big'", "true", "false", "object.data.none == 'x'")
+NAMES = ("a", "b", "c")
+SEEDS = range(12)
+
+
+def make_rules(chance: Random) -> list[Document]:
+    """Three policies and their bindings."""
+    actions = (("Deny",), ("Warn",), ("Audit",), ("Deny", "Audit"), ("Warn", "Audit"))
+    return [
+        document
+        for name in NAMES
+        for document in (
+            vap(
+                name,
+                "configmaps",
+                expression=chance.choice(EXPRESSIONS),
+                failurePolicy=chance.choice(("Fail", "Ignore")),
+            ),
+            bind(name, *chance.choice(actions)),
+        )
+    ]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_set_of_rules_compared_with_itself_changes_nothing(preview: Preview, save: Save, seed: int) -> None:
+    """The same documents from a file."""
+    rules = make_rules(Random(seed))
+    save("same.yaml", *rules)
+    report = preview([*rules, BIG, SMALL], "-f", "same.yaml")
+
+    assert [] == report["objects"]
+    assert [] == report["changes"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_opposite_change_mirrors_every_difference(preview: Preview, save: Save, seed: int) -> None:
+    """A against B, and B against A."""
+    chance = Random(seed)
+    one, other = make_rules(chance), make_rules(chance)
+    save("one.yaml", *one)
+    save("other.yaml", *other)
+
+    def compare(rules: list[Document], change: str) -> dict[tuple[str, str], str]:
+        report = preview([*rules, BIG, SMALL], "-f", change)
+        return {
+            (each["name"], policy["name"]): policy["difference"]
+            for each in report["objects"]
+            for policy in each["policies"]
+        }
+
+    there, back = compare(one, "other.yaml"), compare(other, "one.yaml")
+
+    assert {key: Difference(each).mirrored for key, each in there.items()} == back
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_preview_is_the_difference_of_two_scans(assay: Assay, preview: Preview, save: Save, seed: int) -> None:
+    """For each object, whether a policy denies it before and after the change."""
+    chance = Random(seed)
+    one, other = make_rules(chance), make_rules(chance)
+    save("other.yaml", *other)
+    report = preview([*one, BIG, SMALL], "-f", "other.yaml")
+
+    def list_denied(rules: list[Document]) -> set[str]:
+        save("scanned.yaml", namespace(), *rules, BIG, SMALL)
+        findings: Any = assay("scan", "-q", "--from", "scanned.yaml", "-o", "json").report["findings"]
+        return {each["object"]["name"] for each in findings if each["wouldDeny"]}
+
+    before, after = list_denied(one), list_denied(other)
+    worst = {each["name"]: {one["difference"] for one in each["policies"]} for each in report["objects"]}
+
+    assert after - before == {name for name, each in worst.items() if "newlyDenied" in each}
+    assert before - after == {name for name, each in worst.items() if "newlyAdmitted" in each}
