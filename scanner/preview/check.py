@@ -412,3 +412,10 @@ def _find_effect(finding: Finding, actions: Sequence[Action]) -> Effect | None:
         "Audit": Effect.AUDITS,
     }
     return next((effect for action, effect in by_action.items() if action in actions), None)
+
+
+def decide_request(rules: Rules, requested: Requested, user: UserInfo) -> tuple[Decision, ...]:
+    """The decisions about one request of a user: mutating policies first, then every validating policy, and webhooks."""
+    request = _Request(rules, requested, user)
+    request.decide()
+    return tuple(request.decisions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_object
-from scanner.model.resource import Kind, Resource, UserInfo, build_user_info, resource_of
+from scanner.model.resource import SERVER_SET_METADATA, Kind, Resource, UserInfo, build_user_info, resource_of
 from scanner.policies.pod_security.pods import TEMPLATES, find_template
 
 PODS: Final = Kind("", "v1", "Pod", "pods", namespaced=True)
@@ -66,3 +66,28 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
         "spec": template["spec"],
     }
     return resource_of(PODS, body), build_user_info(_ACCOUNT.format(account))
+
+
+# The pod that a controller would create again, given a living one of it.
+
+_SET_LATER: Final = ("nodeName", "ephemeralContainers")
+"""The fields of a pod that the scheduler and a subresource set after admission."""
+
+
+def scrub_pod(pod: Resource) -> Resource:
+    """A living pod as its controller would create it: without status, and without what servers set. Injected containers stay."""
+    metadata = as_object(pod.body.get("metadata"))
+    left_out = (*SERVER_SET_METADATA, "deletionTimestamp", "deletionGracePeriodSeconds")
+    body: JsonObject = {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        "metadata": {key: value for key, value in metadata.items() if key not in left_out},
+        "spec": {key: value for key, value in as_object(pod.body.get("spec")).items() if key not in _SET_LATER},
+    }
+    return resource_of(PODS, body)
+
+
+def find_creator(group: str, kind: str) -> UserInfo | None:
+    """The user that creates the pods of a controller, None for one that is not of kube-controller-manager."""
+    found = _CONTROLLERS.get((group, f"{kind.lower()}s"))
+    return build_user_info(_ACCOUNT.format(found[0])) if found else None

@@ -12,17 +12,20 @@ from datetime import datetime
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy
+from scanner.audit.population import record_object
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import PolicyKey, policy_label
-from scanner.model.population import Controller, GroupKind, PopulationMember, Workload
-from scanner.model.resource import Kind
+from scanner.model.population import NOTHING_KEPT, Controller, GroupKind, KeptOfObject, PopulationMember, Workload
+from scanner.model.resource import NAMESPACES, Kind, resource_of
 from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, ScanEnd, Unneeded
 from scanner.policies.plan import KindPlan, plan
+from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
 from scanner.preview.page_pair import ComparedPage, PagePair, Side
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
+from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata, make_risk_rules
 from scanner.scan.edges import Cluster, PageSink, Progress
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.options import Options
@@ -31,7 +34,8 @@ from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
 from scanner.scan.record import ScanRecorder
 from scanner.scan.workers import Workers, collect_rarely
 
-_CONTROL_PLANE: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+DEFAULT_OWNERS: Final = Owners()
+"""The owners that the labels `team` and `owner` name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class PreviewedObject:
 
     difference: ObjectDifference
     workload: Workload
+    owner: str = ""
 
     @property
     def object(self) -> PopulationMember:
@@ -49,14 +54,15 @@ class PreviewedObject:
     @property
     def is_control_plane(self) -> bool:
         """Return whether the object is in a namespace of the cluster itself."""
-        return self.object.namespace in _CONTROL_PLANE
+        return self.object.namespace in CONTROL_PLANE
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewResult:
     """What a change of rules would change for the objects of a cluster.
 
-    `causes` are the parts of the change, `objects` those that it concerns, the worst first. `examined` counts the objects that were
+    `causes` are the parts of the change, `objects` those that it concerns, and `workloads` those that could no longer start, be
+    updated or deleted, both the worst first. `examined` counts the objects that were
     evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not.
     """
 
@@ -64,6 +70,7 @@ class PreviewResult:
     user: str
     causes: tuple[Cause, ...]
     objects: tuple[PreviewedObject, ...]
+    workloads: tuple[WorkloadRisks, ...] = ()
     policies: tuple[PolicyKey, ...] = ()
     examined: int = 0
     coverage: tuple[Coverage, ...] = ()
@@ -72,8 +79,10 @@ class PreviewResult:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether every object was decided by both sets of rules."""
-        return not self.gaps
+        """Return whether every object and every request of a controller was decided by both sets of rules."""
+        undecided = any(each.difference.worst is Difference.UNDECIDED for each in self.objects)
+        of_workloads = any(not risk.is_refused for each in self.workloads for risk in each.risks)
+        return not (self.gaps or undecided or of_workloads)
 
     def find_causes(self, each: PolicyDifference, namespace: str) -> tuple[Cause, ...]:
         """The parts of the change that concern a policy, about objects of a namespace."""
@@ -99,13 +108,16 @@ def preview(
     options: Options,
     now: datetime,
     *,
+    owners: Owners = DEFAULT_OWNERS,
+    as_manager: bool = False,
     progress: Progress = lambda _: None,
     workers: int = 1,
     fork_after_bytes: int = 0,
 ) -> PreviewResult:
     """Compare the rules of a cluster with the same rules after a change, on every object that a changed policy can match.
 
-    Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
+    `owners` names the teams. The requests of controllers are made by their own service accounts, or `as_manager` by the one user of
+    kube-controller-manager. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
     """
     gathered = gather(cluster, options, keep_lists=True)
     changed, causes = apply_change(change, gathered, options.languages)
@@ -130,13 +142,19 @@ def preview(
         ) as pool,
     ):
         recorder.record(evaluation, gathered.listing, pool)
-    objects = _find_workloads(comparer.objects, gathered, recorder)
+    finder = RiskFinder(gathered, make_risk_rules(before, after, sorted(sides.changed)), after, as_manager=as_manager)
+    risks = finder.find(owners, [each.kind for each in sides.plans])
+    known = {gap.where for gap in recorder.gaps}
+    recorder.gaps += [gap for gap in finder.gaps if gap.where not in known]
+    recorder.notes += finder.notes
+    objects = _find_workloads(comparer.objects, gathered, after, owners, recorder)
     end = recorder.end(replace(after, evaluation=evaluation), now, options)
     return PreviewResult(
         cluster=gathered.identity,
         user=gathered.user.username,
         causes=causes,
         objects=tuple(sorted(objects, key=_rank)),
+        workloads=risks,
         policies=tuple(sorted(sides.changed)),
         examined=sum(each.objects for each in end.coverage),
         coverage=end.coverage,
@@ -275,9 +293,13 @@ class _Comparer(PageSink):
 
 
 def _find_workloads(
-    differences: Sequence[ObjectDifference], gathered: GatheredRules, recorder: ScanRecorder
+    differences: Sequence[ObjectDifference],
+    gathered: GatheredRules,
+    after: PreparedScan,
+    owners: Owners,
+    recorder: ScanRecorder,
 ) -> list[PreviewedObject]:
-    """The objects with their workloads. The objects between are listed only if an object with a difference has a controller."""
+    """The objects with their workloads and owners. The objects between are listed only if an object with a difference has a controller."""
     kinds = gathered.discovery.kinds
     workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in kinds})
     controllers: dict[GroupKind, Controller] = {
@@ -289,7 +311,19 @@ def _find_workloads(
             continue
         for member in step.objects:
             workloads.add(member)
-    return [PreviewedObject(each, workloads.find(each.object)) for each in differences]
+    keys = after.context.kept_keys
+    bodies = gathered.namespaces.by_name.items()
+    namespaces = {name: keep_metadata(record_object(resource_of(NAMESPACES, body), keys)) for name, body in bodies}
+    return [
+        PreviewedObject(
+            each,
+            workloads.find(each.object),
+            owners(
+                KeptOfObject(keep_metadata(each.object), namespace=namespaces.get(each.object.namespace, NOTHING_KEPT))
+            ),
+        )
+        for each in differences
+    ]
 
 
 _WORST: Final = tuple(Difference)

@@ -59,6 +59,24 @@ def listed_problem(assay: Assay) -> str:
     return run(assay, "assay findings --problems").stdout.decode().splitlines()[1].split()[0]
 
 
+PODS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: one}
+spec: {containers: [{name: c, image: web}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: strict}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: "false"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: strict}
+spec: {policyName: strict, validationActions: [Audit]}
+"""
 FIRST = "assay scan -q --from all.yaml"
 CASES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "problems": (
@@ -97,6 +115,14 @@ CASES: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
         ("assay scan -q --from many.yaml", "assay explain PROBLEM"),
         frozenset({"all findings of the problem"}),
     ),
+    "a preview of rules": (
+        ("assay preview -q --against all.yaml --action strict=Audit",),
+        frozenset({"the preview as a comment"}),
+    ),
+    "a preview of rules for workloads": (
+        ("assay preview -q --against pods.yaml --action strict=Deny",),
+        frozenset({"a text for each team"}),
+    ),
     "a workload": (
         (FIRST, "assay explain ConfigMap/one"),
         frozenset({"why this problem breaks its rule"}),
@@ -113,6 +139,7 @@ def test_every_command_runs_as_printed(
     write("clean.yaml", f"{config_map('one')}---\n{bound('fine', expression='true')}")
     write("unbound.yaml", f"{config_map('one')}---\n{policy('lax')}")
     write("empty.yaml", config_map("one"))
+    write("pods.yaml", PODS)
     many(write)
     *before, last = lines
     for line in before:
@@ -134,9 +161,9 @@ def test_every_recommended_command_has_a_case() -> None:
     made = sum(len(_COMMAND.findall(text)) for text in sources) - 1
     purposes = {purpose for _, own in CASES.values() for purpose in own}
 
-    # `all problems` and `all new problems` are one command with and without a flag. The two commands about missing rights need an API
+    # `all problems` and `all new problems` are one command with and without a flag, and so are both of a preview. The two commands about missing rights need an API
     # server: `tests/integration/test_rbac.py` runs them.
-    assert made == len(purposes) - 1 + 2
+    assert made == len(purposes) - 2 + 2
 
 
 @pytest.mark.parametrize("start", ["assay", "kubectl assay", "bin/assay", "absolute", "python"])

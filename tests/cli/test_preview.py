@@ -260,7 +260,131 @@ def test_a_kind_that_is_missing_from_a_snapshot_is_a_gap(assay: Assay, save: Sav
 
     assert 3 == ran.code
     report: Any = ran.report
-    assert ["v1/Pod"] == [gap["where"] for gap in report["gaps"]]
+    assert "v1/Pod" == report["gaps"][0]["where"]
+
+
+# Workloads: what they could no longer do.
+
+
+def owned(kind: str, name: str, uid: str) -> dict[str, Any]:
+    """The metadata of an object that a controller owns."""
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    return {"ownerReferences": [{"apiVersion": group, "kind": kind, "name": name, "uid": uid, "controller": True}]}
+
+
+def workload(kind: str, name: str, uid: str, **metadata: Any) -> Document:
+    """A workload of the group apps in the shop, with the template of a pod."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop", "uid": uid, **metadata},
+        "spec": spec,
+    }
+
+
+def running(name: str, **metadata: Any) -> Document:
+    """A Pod that runs."""
+    living = pod(name, nodeName="n1")
+    living["metadata"] |= {"uid": f"uid-{name}", **metadata}
+    return living | {"status": {"phase": "Running"}}
+
+
+LIMITS = vap("limits", "pods", expression="object.spec.containers.all(c, has(c.resources) && has(c.resources.limits))")
+WEB = [
+    workload("Deployment", "web", "d"),
+    workload("ReplicaSet", "web-1", "r", **owned("Deployment", "web", "d")),
+    running("web-1-a", **owned("ReplicaSet", "web-1", "r")),
+]
+
+
+def risks(report: Any) -> dict[str, list[str]]:
+    """What each workload could no longer do, and how sure that is."""
+    return {
+        f"{each['workload']['kind']}/{each['workload']['name']}": [
+            f"{risk['action']} {risk['certainty']}" for risk in each["risks"]
+        ]
+        for each in report["workloads"]
+    }
+
+
+def test_what_runs_and_could_not_start_again_is_first(preview: Preview) -> None:
+    """A flip from Audit to Deny: a living pod of a Deployment, a pod without a controller, then a workload without pods."""
+    documents = [*WEB, running("alone"), workload("StatefulSet", "db", "s"), LIMITS, bind("limits", "Audit")]
+    report = preview(documents, "--action", "limits=Deny")
+
+    assert [
+        ("Deployment/web", ["recreate observed"]),
+        ("Pod/alone", ["recreate observed"]),
+        ("StatefulSet/db", ["recreate template"]),
+    ] == list(risks(report).items())
+    assert [(2, 1, True), (None, 1, False), (2, 0, True)] == [
+        (each["replicas"], each["running"], each["hasController"]) for each in report["workloads"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "user"),
+    [
+        ((), "system:serviceaccount:kube-system:replicaset-controller"),
+        (("--controllers-as", "controller-manager"), "system:kube-controller-manager"),
+    ],
+)
+def test_a_check_of_the_requester_is_decided_by_the_controller(
+    preview: Preview, flags: tuple[str, ...], user: str
+) -> None:
+    """The pods of a Deployment are created by its controller, and not by the user of the preview."""
+    strict = vap("limits", "pods", expression=f"request.userInfo.username != '{user}'")
+    report = preview([*WEB, strict, bind("limits", "Audit")], "--action", "limits=Deny", *flags)
+
+    assert {"Deployment/web": ["recreate observed"]} == risks(report)
+    assert user == report["workloads"][0]["risks"][0]["user"]
+
+
+def test_an_object_whose_finalizers_cannot_be_removed_is_stuck(preview: Preview) -> None:
+    """The update without finalizers is refused, and so are edits and the updates of the controller."""
+    stuck = workload("StatefulSet", "db", "s", finalizers=["example.com/keep"])
+    strict = vap("labelled", "statefulsets", group="apps", expression="has(object.metadata.labels)")
+    report = preview([stuck, strict, bind("labelled", "Audit")], "--action", "labelled=Deny")
+
+    assert {"StatefulSet/db": ["finalize stored", "update stored", "edit stored"]} == risks(report)
+
+
+def test_a_policy_that_compares_with_the_old_object_lets_it_be_edited(preview: Preview) -> None:
+    """A ratcheting rule denies a new object, and no update that leaves the old value."""
+    expression = "has(object.metadata.labels) || (oldObject != null && !has(oldObject.metadata.labels))"
+    strict = vap("labelled", "statefulsets", group="apps", expression=expression)
+    documents = [workload("StatefulSet", "db", "s"), strict, bind("labelled", "Audit")]
+
+    assert {} == risks(preview(documents, "--action", "labelled=Deny"))
+
+
+def test_a_mutation_before_the_check_decides_about_new_pods(preview: Preview) -> None:
+    """A mutating policy sets what the check wants, so the pods start again; without it they do not."""
+    label = 'Object{metadata: Object.metadata{labels: {"team": "red"}}}'
+    strict = vap("labelled", "pods", expression="has(object.metadata.labels) && 'team' in object.metadata.labels")
+    documents = [
+        workload("StatefulSet", "db", "s"),
+        *mutation("label", label, "pods"),
+        strict,
+        bind("labelled", "Deny"),
+    ]
+
+    assert {} == risks(preview(documents, "--action", "labelled=Deny,Audit"))
+    assert {"StatefulSet/db": ["recreate template"]} == risks(preview(documents, "--without", "label"))
+
+
+def test_each_team_gets_a_text(assay: Assay, save: Save) -> None:
+    """By the labels of the workload, else of its namespace."""
+    web = [{**each, "metadata": {**each["metadata"], "labels": {"team": "blue"}}} for each in WEB]
+    documents = [*web, workload("StatefulSet", "db", "s"), LIMITS, bind("limits", "Audit")]
+    save("cluster.yaml", namespace(team="red"), *documents)
+    flags = ("--against", "cluster.yaml", "--action", "limits=Deny", "-o", "markdown", "--by", "owner")
+    text = assay("preview", "-q", *flags).stdout.decode()
+
+    assert ["### Team blue", "### Team red"] == [line for line in text.splitlines() if line.startswith("###")]
+    assert "2 workloads of 2 teams could not start again; 1 of them runs today." in text
 
 
 # Promises, about random rules and objects.
@@ -295,7 +419,7 @@ def test_a_set_of_rules_compared_with_itself_changes_nothing(preview: Preview, s
     save("same.yaml", *rules)
     report = preview([*rules, BIG, SMALL], "-f", "same.yaml")
 
-    assert [] == report["objects"]
+    assert [] == report["objects"] + report["workloads"]
     assert [] == report["changes"]
 
 

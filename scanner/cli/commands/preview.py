@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from scanner.cli.flags.scope import POLICIES, SCOPE, KindsOption, NamespacesOpti
 from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import read_policy_files, reject_stdin_twice
 from scanner.cli.terminal.progress import Progress
-from scanner.cli.terminal.stdout import QuietOption, sentences, standard_output
+from scanner.cli.terminal.stdout import QuietOption, standard_output
 from scanner.config.current import get_settings
 from scanner.config.values import parse_kubernetes_version, parse_namespace_labels
 from scanner.errors import UsageError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from scanner.preview.rule_change import RuleChange
     from scanner.preview.rule_preview import PreviewResult
     from scanner.report.preview.document import PreviewDocument
+    from scanner.report.text.printing import Command as NextCommand
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
 
@@ -51,6 +53,19 @@ class PreviewForm(StrEnum):
     TABLE = "table"
     JSON = "json"
     MARKDOWN = "markdown"
+
+
+class ControllerUser(StrEnum):
+    """The users of the requests of controllers: each its own, or one for all (`--use-service-account-credentials=false`)."""
+
+    SERVICE_ACCOUNTS = "service-accounts"
+    CONTROLLER_MANAGER = "controller-manager"
+
+
+class PreviewGroup(StrEnum):
+    """The parts of a preview in Markdown."""
+
+    OWNER = "owner"
 
 
 class PreviewGate(StrEnum):
@@ -201,6 +216,17 @@ class PreviewFlags(FlagGroup):
             show_default=False,
         ),
     ] = None
+    controllers_as: Annotated[
+        ControllerUser,
+        typer.Option(
+            "--controllers-as",
+            help="User of the requests of controllers: their service accounts, or system:kube-controller-manager.",
+        ),
+    ] = ControllerUser.SERVICE_ACCOUNTS
+    by: Annotated[
+        PreviewGroup | None,
+        typer.Option("--by", help="With -o markdown: a text for each owner.", show_default=False),
+    ] = None
     output: Annotated[PreviewForm, typer.Option("-o", "--output", help="Output format.")] = PreviewForm.TABLE
     fail_on: Annotated[
         tuple[PreviewGate, ...],
@@ -213,6 +239,34 @@ class PreviewFlags(FlagGroup):
         ),
     ] = ()
     quiet: QuietOption = False
+
+    def arguments(self) -> Iterator[str]:
+        """The flags that decide what is compared, and their values."""
+        change, user, connection = self.change, self.as_user, self.connection
+        values = {
+            "-f": change.files,
+            "--bind": change.bind,
+            "--action": change.actions,
+            "--without": change.without,
+            "--param": change.params,
+            "--namespace-label": change.namespace_label,
+            "--kubernetes-version": [change.version],
+            "--against": [self.against] if self.against != _LIVE else [],
+            "-n": self.namespaces,
+            "--kind": self.kinds,
+            "--skip-kind": self.skip_kinds,
+            "--as-user": [user.user],
+            "--as-user-group": user.user_groups,
+            "--as-user-uid": [user.user_uid],
+            "--kubeconfig": [connection.kubeconfig],
+            "--context": [connection.context],
+        }
+        for flag, texts in values.items():
+            for text in filter(None, map(str, texts)):
+                yield from (flag, text)
+        if self.controllers_as is not ControllerUser.SERVICE_ACCOUNTS:
+            yield from ("--controllers-as", self.controllers_as.value)
+        yield from self.pod_security.arguments()
 
     def options(self) -> Options:
         """The options of the rules. Raises UsageError for values that a flag rejects."""
@@ -243,13 +297,16 @@ def command(*, flags: PreviewFlags) -> None:
     """Show what a change of policies, bindings, params or namespace labels would change for the objects of a cluster."""
     from scanner.report.preview.document import PreviewDocument
 
+    if flags.by and flags.output is not PreviewForm.MARKDOWN:
+        raise UsageError("--by owner needs -o markdown")
     reject_stdin_twice([*flags.change.files, *flags.change.params, Path(flags.against)])
     result = _preview(flags, flags.change.change())
-    _print(PreviewDocument(result), flags.output)
+    _print(PreviewDocument(result, by_owner=flags.by is not None), flags)
     raise typer.Exit(_find_exit_code(result, flags.fail_on))
 
 
 def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
+    from scanner.posture.owners import Owners
     from scanner.preview.rule_preview import preview
     from scanner.scan.workers import FORK_AFTER_BYTES, count_cores, return_freed_memory
 
@@ -261,6 +318,8 @@ def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
             change,
             options,
             datetime.now(UTC),
+            owners=Owners(get_settings().owners),
+            as_manager=flags.controllers_as is ControllerUser.CONTROLLER_MANAGER,
             progress=progress,
             workers=flags.workers or count_cores(),
             fork_after_bytes=0 if flags.workers else FORK_AFTER_BYTES,
@@ -288,22 +347,37 @@ def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Optio
     return files, replace(options, manifests=list_policies_among(files), cluster_policies=False)
 
 
-def _print(document: PreviewDocument, form: PreviewForm) -> None:
+def _print(document: PreviewDocument, flags: PreviewFlags) -> None:
     from scanner.report.preview import json, markdown, table
 
-    if form is PreviewForm.TABLE:
-        sentences(table.list_lines(document))
+    if flags.output is PreviewForm.TABLE:
+        from scanner.cli.terminal.explanation import show
+        from scanner.report.text.screen import Screen
+
+        show([*table.list_lines(document), *_list_next(document.result, flags)], Screen())
         return
     renderers = {PreviewForm.JSON: json.render, PreviewForm.MARKDOWN: markdown.render}
     with standard_output() as out:
-        out.write(renderers[form](document))
+        out.write(renderers[flags.output](document))
+
+
+def _list_next(result: PreviewResult, flags: PreviewFlags) -> Iterator[NextCommand]:
+    """The same preview in another form; nothing without a difference, and where a flag may have a value that is not shown."""
+    from scanner.cli.terminal.program import find_program
+    from scanner.report.text.printing import Command
+
+    if flags.as_user.user_extra or not (result.objects or result.workloads):
+        return
+    words = [find_program(), "preview", *map(shlex.quote, flags.arguments()), "-q -o markdown"]
+    by, purpose = (["--by owner"], "a text for each team") if result.workloads else ([], "the preview as a comment")
+    yield Command(" ".join([*words, *by]), purpose)
 
 
 def _find_exit_code(result: PreviewResult, gates: Sequence[PreviewGate]) -> int:
     """Code 3 has priority: what could not be compared may be denied, too."""
     from scanner.preview.differences import Difference
 
-    if not result.is_complete or any(each.difference.worst is Difference.UNDECIDED for each in result.objects):
+    if not result.is_complete:
         return _INCOMPLETE
     denied = {Difference.NEWLY_DENIED, Difference.PODS_NEWLY_DENIED}
     failing = {
@@ -312,4 +386,5 @@ def _find_exit_code(result: PreviewResult, gates: Sequence[PreviewGate]) -> int:
         PreviewGate.CHANGED: set(Difference),
     }
     found = {one.difference for each in result.objects for one in each.difference.policies}
+    found |= {Difference.NEWLY_DENIED for each in result.workloads if each.risks}
     return _FAILED if any(found & failing[gate] for gate in gates) else 0

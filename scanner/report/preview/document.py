@@ -13,6 +13,8 @@ from scanner.model.population import Workload
 from scanner.preview.differences import Difference, PolicyDifference
 from scanner.preview.rule_change import Cause, ChangedField
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
+from scanner.preview.verdict import Decision
+from scanner.preview.workload_risks import Action, Certainty, Risk, WorkloadRisks
 from scanner.report.text.numbers import join_texts, plural
 
 DIFFERENCE_TEXTS: Final[Mapping[Difference, str]] = {
@@ -37,14 +39,29 @@ NOTHING_STORED: Final = "Nothing was stored: a preview enters no history."
 
 @dataclass(frozen=True, slots=True)
 class PreviewDocument:
-    """A preview, and the sentence about all of it."""
+    """A preview, and the sentence about all of it. In Markdown, its workloads may be listed `by_owner`."""
 
     result: PreviewResult
+    by_owner: bool = False
 
     @property
     def counts(self) -> Counter[Difference]:
         """The number of objects by their worst difference."""
         return Counter(each.difference.worst for each in self.result.objects)
+
+    @property
+    def starting_sentence(self) -> str:
+        """The workloads that could not start again, with numbers; empty for none."""
+        broken = [each for each in self.result.workloads if each.cannot_start]
+        if not broken:
+            return ""
+        teams = len({each.owner for each in broken if each.owner})
+        of_teams = f" of {plural(teams, 'team')}" if teams else ""
+        running = sum(each.running > 0 for each in broken)
+        today = (
+            f"{running:,} of them {'runs' if running == 1 else 'run'} today" if running else "none of them runs today"
+        )
+        return f"{plural(len(broken), 'workload')}{of_teams} could not start again; {today}."
 
     @property
     def verdict_sentence(self) -> str:
@@ -141,3 +158,47 @@ def describe_cause(cause: Cause) -> str:
 def describe_field(field: ChangedField) -> str:
     """`spec.failurePolicy: Ignore → Fail`."""
     return f"{field.path}: {field.before} → {field.after}"
+
+
+# Workloads and what they could no longer do.
+
+ACTION_TEXTS: Final[Mapping[Action, str]] = {
+    Action.RECREATE: "cannot start again",
+    Action.FINALIZE: "cannot be deleted",
+    Action.UPDATE: "cannot be updated by its controller",
+    Action.EDIT: "cannot be edited",
+}
+UNDECIDED_TEXTS: Final[Mapping[Action, str]] = {
+    Action.RECREATE: "whether it could start again is undecided",
+    Action.FINALIZE: "whether it could be deleted is undecided",
+    Action.UPDATE: "whether its controller could update it is undecided",
+    Action.EDIT: "whether it could be edited is undecided",
+}
+CERTAINTY_TEXTS: Final[Mapping[Certainty, str]] = {
+    Certainty.OBSERVED: "observed",
+    Certainty.TEMPLATE: "template",
+    Certainty.STORED: "as stored",
+}
+NO_CONTROLLER: Final = "no controller: nothing recreates it"
+
+
+def describe_action(risk: Risk) -> str:
+    """`cannot start again`, or that it is undecided."""
+    return (ACTION_TEXTS if risk.is_refused else UNDECIDED_TEXTS)[risk.action]
+
+
+def describe_scale(each: WorkloadRisks) -> str:
+    """`team red, 2 of 3 replicas run`; empty without a number and an owner."""
+    team = f"team {each.owner}" if each.owner else ""
+    if each.replicas is not None:
+        pods = f"{each.running:,} of {plural(each.replicas, 'replica')} run"
+    else:
+        pods = f"{plural(each.running, 'pod')} running" if each.running else ""
+    alone = "" if each.has_controller else NO_CONTROLLER
+    return join_texts(part for part in (team, pods, alone) if part)
+
+
+def name_rule(decision: Decision) -> str:
+    """The policy with its binding and its param, or what else decides."""
+    binding = f" (binding {decision.binding})" if decision.binding else ""
+    return f"{decision.policy}{binding}{f' with {decision.param}' if decision.param else ''}"

@@ -9,8 +9,9 @@ from scanner.model.outcome import Finding
 from scanner.preview.differences import Difference, PolicyDifference, find_effect
 from scanner.preview.rule_change import Cause
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
+from scanner.preview.workload_risks import Risk, WorkloadRisks
 from scanner.report.preview.document import PreviewDocument, describe_cause
-from scanner.report.text.json_text import dump
+from scanner.report.text.json_text import dump, workload_json
 
 VERSION: Final = "1.0"
 
@@ -33,6 +34,7 @@ def make_document(document: PreviewDocument) -> JsonObject:
         "counts": {each.value: counts[each] for each in Difference},
         "changes": [_make_cause(cause) for cause in result.causes],
         "policies": [{"language": language, "name": name} for language, name in result.policies],
+        "workloads": [_make_workload(each) for each in result.workloads],
         "objects": [_make_object(result, each) for each in result.objects],
         "gaps": [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.gaps],
         "notes": list(result.notes),
@@ -46,21 +48,49 @@ def _make_cause(cause: Cause) -> JsonObject:
     return {"source": cause.source, "what": cause.what, "fields": fields}
 
 
+def _make_workload(each: WorkloadRisks) -> JsonObject:
+    return {
+        "workload": workload_json(each.workload),
+        "owner": each.owner,
+        "controlPlane": each.is_control_plane,
+        "replicas": each.replicas,
+        "running": each.running,
+        "hasController": each.has_controller,
+        "risks": [_make_risk(risk) for risk in each.risks],
+    }
+
+
+def _make_risk(risk: Risk) -> JsonObject:
+    decisions: list[Json] = [
+        {
+            "language": each.language,
+            "policy": each.policy,
+            "binding": each.binding,
+            "param": each.param,
+            "message": each.message,
+        }
+        for each in risk.decisions
+    ]
+    return {
+        "action": risk.action.value,
+        "refused": risk.is_refused,
+        "certainty": risk.certainty.value,
+        "kind": risk.object.kind.kind,
+        "name": risk.object.name,
+        "user": risk.user,
+        "decisions": decisions,
+    }
+
+
 def _make_object(result: PreviewResult, each: PreviewedObject) -> JsonObject:
-    workload = each.workload
     return {
         "apiVersion": each.object.kind.api_version,
         "kind": each.object.kind.kind,
         "namespace": each.object.namespace,
         "name": each.object.name,
         "controlPlane": each.is_control_plane,
-        "workload": {
-            "apiVersion": workload.api_version,
-            "kind": workload.kind,
-            "namespace": workload.namespace,
-            "name": workload.name,
-            "derived": workload.derived,
-        },
+        "workload": workload_json(each.workload),
+        "owner": each.owner,
         "difference": each.difference.worst.value,
         "deniedBeforeAndAfterBy": list(each.difference.denied_by),
         "policies": [_make_policy(result, each, one) for one in each.difference.policies],

@@ -5,19 +5,24 @@ GitHub takes at most 65,536 characters in a comment: lines beyond that are count
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from scanner.preview.workload_risks import WorkloadRisks
 from scanner.report.preview.document import (
+    CERTAINTY_TEXTS,
     DENIED,
     DIFFERENCE_TEXTS,
     NOTHING_STORED,
     PreviewDocument,
     WorkloadGroup,
+    describe_action,
     describe_cause,
     describe_field,
+    describe_scale,
     group_objects,
     name_policy,
+    name_rule,
     name_workload,
 )
 from scanner.report.text.numbers import plural
@@ -27,14 +32,18 @@ MARK: Final = "<!-- assay preview -->"
 """The first line, by which a workflow finds its own comment."""
 _LONGEST: Final = 65_000
 _MESSAGE: Final = 300
+_HEAD_OF_WORKLOADS: Final = ("Workload", "Scale", "After the change", "Policy", "Why")
 _HEAD: Final = ("Workload", "Objects", "Difference", "Policy", "Why")
 
 
 def render(document: PreviewDocument) -> str:
     """The lines, cut to the length of a comment."""
-    head = [MARK, f"## {_write_title(document)}", "", escape_markdown(document.verdict_sentence), ""]
+    answer = " ".join(filter(None, (document.starting_sentence, document.verdict_sentence)))
+    head = [MARK, f"## {_write_title(document)}", "", escape_markdown(answer), ""]
     tail = ["", NOTHING_STORED, ""]
-    rows = [*_list_changes(document), *_list_rows(document), *_list_gaps(document)]
+    workloads = _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads)
+    of_objects = [] if document.by_owner else _list_rows(document)
+    rows = [*_list_changes(document), *workloads, *of_objects, *_list_gaps(document)]
     kept: list[str] = []
     room = _LONGEST - sum(len(line) + 1 for line in (*head, *tail))
     for line in rows:
@@ -60,6 +69,35 @@ def _list_changes(document: PreviewDocument) -> Iterator[str]:
         yield f"- {escape_markdown(describe_cause(cause))}"
         yield from (f"  - {escape_markdown(cut(describe_field(field), _MESSAGE))}" for field in cause.fields)
     yield ""
+
+
+def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
+    if workloads:
+        yield table_row(_HEAD_OF_WORKLOADS)
+        yield table_row(["---"] * len(_HEAD_OF_WORKLOADS))
+    for each in workloads:
+        mark = " (control plane)" if each.is_control_plane else ""
+        actions = "; ".join(f"{describe_action(risk)} ({CERTAINTY_TEXTS[risk.certainty]})" for risk in each.risks)
+        decision = each.risks[0].decisions[0]
+        row = (f"{name_workload(each.workload)}{mark}", describe_scale(each), actions)
+        yield table_row(
+            [escape_markdown(text) for text in (*row, name_rule(decision), cut(decision.message, _MESSAGE))]
+        )
+    if workloads:
+        yield ""
+
+
+def _list_owners(document: PreviewDocument) -> Iterator[str]:
+    """A text for each owner, which stands alone as a ticket."""
+    owners = sorted({each.owner for each in document.result.workloads}, key=lambda owner: (not owner, owner))
+    for owner in owners:
+        own = [each for each in document.result.workloads if each.owner == owner]
+        broken = sum(each.cannot_start for each in own)
+        running = sum(each.cannot_start and each.running > 0 for each in own)
+        yield f"### {escape_markdown(f'Team {owner}' if owner else 'Without an owner')}\n"
+        numbers = f"{plural(broken, 'workload')} could not start again; running today: {running:,}."
+        yield f"{numbers} Change the templates before the rule changes.\n"
+        yield from _list_workloads(own)
 
 
 def _list_rows(document: PreviewDocument) -> Iterator[str]:

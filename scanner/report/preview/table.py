@@ -7,17 +7,22 @@ from itertools import islice
 from typing import Final
 
 from scanner.preview.differences import PolicyDifference
+from scanner.preview.workload_risks import WorkloadRisks
 from scanner.report.preview.document import (
+    CERTAINTY_TEXTS,
     DIFFERENCE_TEXTS,
     NOTHING_STORED,
     PreviewDocument,
     WorkloadGroup,
+    describe_action,
     describe_cause,
     describe_field,
+    describe_scale,
     group_objects,
     list_values,
     name_object,
     name_policy,
+    name_rule,
     name_workload,
 )
 from scanner.report.text.numbers import plural
@@ -30,6 +35,7 @@ _MOST_VALUES: Final = 2
 def list_lines(document: PreviewDocument) -> Iterator[str]:
     """The lines, not wrapped."""
     yield from _list_changes(document)
+    yield from _list_workloads(document)
     groups = tuple(group_objects(document.result))
     for group in groups[:_MOST_GROUPS]:
         yield from _describe_group(document, group)
@@ -43,6 +49,7 @@ def list_lines(document: PreviewDocument) -> Iterator[str]:
     user = f" as {document.result.user}" if document.result.user else ""
     yield f"{document.result.cluster.name}{user}. {document.verdict_sentence}"
     yield NOTHING_STORED
+    yield from filter(None, [document.starting_sentence])
 
 
 def _list_changes(document: PreviewDocument) -> Iterator[str]:
@@ -55,6 +62,32 @@ def _list_changes(document: PreviewDocument) -> Iterator[str]:
     if not document.result.causes:
         yield "  none: the rules are the same"
     yield ""
+
+
+def _list_workloads(document: PreviewDocument) -> Iterator[str]:
+    """The workloads that could not start again, be deleted, updated or edited: what runs today first."""
+    workloads = document.result.workloads
+    for each in workloads[:_MOST_GROUPS]:
+        yield from _describe_workload(each)
+    if len(workloads) > _MOST_GROUPS:
+        yield f"and {plural(len(workloads) - _MOST_GROUPS, 'workload')} more: -o json lists all"
+    yield from [""] if workloads else []
+
+
+def _describe_workload(each: WorkloadRisks) -> Iterator[str]:
+    mark = "  [control plane]" if each.is_control_plane else ""
+    scale = describe_scale(each)
+    yield f"{describe_action(each.risks[0])}: {name_workload(each.workload)}{f'  {scale}' if scale else ''}{mark}"
+    for number, risk in enumerate(each.risks):
+        certainty = CERTAINTY_TEXTS[risk.certainty]
+        again = f"also {describe_action(risk)}, " if number else ""
+        yield f"  {again}{certainty}: {risk.object.kind.kind} {risk.object.name} as {risk.user or 'the user'}"
+        known = {decision.message for earlier in each.risks[:number] for decision in earlier.decisions}
+        for decision in risk.decisions:
+            if decision.message not in known:
+                first, *more = decision.message.split("\n")
+                yield f"    {name_rule(decision)}: {first}"
+                yield from (f"    {line}" for line in more)
 
 
 def _describe_group(document: PreviewDocument, group: WorkloadGroup) -> Iterator[str]:

@@ -1,0 +1,422 @@
+"""What workloads could no longer do after a change of rules: start their pods again, be updated or edited, and be deleted.
+
+A pod that runs is not asked again, so a rule that denies it shows its effect at the next drain of a node. Each request is the one
+that a controller would make, by its own identity. Source of truth: the controllers of kube-controller-manager 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from scanner.audit.population import record_object
+from scanner.audit.withheld_reads import WithheldReads
+from scanner.errors import ListFailed
+from scanner.model.json import JsonObject, as_object, dig, texts
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.policy import PolicyKey
+from scanner.model.population import Controller, GroupKind, KeptMetadata, KeptOfObject, PopulationMember, Workload
+from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo, build_user_info, resource_of
+from scanner.posture.owners import Owners
+from scanner.posture.workloads import Workloads
+from scanner.preview.check import decide_request
+from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
+from scanner.preview.requested import Refused, Requested, make_request
+from scanner.preview.rules import Rules
+from scanner.preview.verdict import Decision, Effect
+from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
+from scanner.scan.lists import decode_objects
+from scanner.scan.prepare import GatheredRules, PreparedScan
+
+CONTROL_PLANE: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+_MANAGER: Final = "system:kube-controller-manager"
+_ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
+_UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {
+    ("apps", "replicasets"): "deployment-controller",
+    ("batch", "jobs"): "job-controller",
+    ("apps", "deployments"): "deployment-controller",
+    ("apps", "statefulsets"): "statefulset-controller",
+    ("apps", "daemonsets"): "daemon-set-controller",
+    ("batch", "cronjobs"): "cronjob-controller",
+    ("", "replicationcontrollers"): "replication-controller",
+}
+"""The kinds with templates of pods, those between a pod and its workload first, and the controllers that update their objects."""
+_FINALIZED_BY: Final[Mapping[str, str]] = {
+    "batch.kubernetes.io/job-tracking": "job-controller",
+    "kubernetes.io/pvc-protection": "pvc-protection-controller",
+    "kubernetes.io/pv-protection": "pv-protection-controller",
+    "foregroundDeletion": "generic-garbage-collector",
+    "orphan": "generic-garbage-collector",
+}
+
+
+class Action(StrEnum):
+    """What a workload could no longer do, the worst first."""
+
+    RECREATE = "recreate"
+    FINALIZE = "finalize"
+    UPDATE = "update"
+    EDIT = "edit"
+
+
+class Certainty(StrEnum):
+    """How sure a risk is: `observed` of a living pod, `template` of the template alone, `stored` of an object as it is."""
+
+    OBSERVED = "observed"
+    TEMPLATE = "template"
+    STORED = "stored"
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """An action that the rules after the change would refuse, and did not refuse before, or about which they are undecided.
+
+    `object` is the object of the request, `user` its requester.
+    """
+
+    action: Action
+    certainty: Certainty
+    object: PopulationMember
+    user: str
+    decisions: tuple[Decision, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the action would be refused; else it is undecided."""
+        return any(each.effect is Effect.REFUSES for each in self.decisions)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRisks:
+    """A workload with its risks, the worst first. `replicas` is the wanted number of pods, None if it has none in its spec.
+
+    `running` counts its running pods. `has_controller` is false for a pod that nothing recreates.
+    """
+
+    workload: Workload
+    risks: tuple[Risk, ...]
+    owner: str = ""
+    replicas: int | None = None
+    running: int = 0
+    has_controller: bool = True
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Return whether the workload is in a namespace of the cluster itself."""
+        return self.workload.namespace in CONTROL_PLANE
+
+    def find(self, action: Action) -> Risk | None:
+        """The risk of an action."""
+        return next((risk for risk in self.risks if risk.action is action), None)
+
+    @property
+    def cannot_start(self) -> bool:
+        """Return whether its pods could not start again."""
+        risk = self.find(Action.RECREATE)
+        return risk is not None and risk.is_refused
+
+
+@dataclass(frozen=True, slots=True)
+class RiskRules:
+    """The rules before and after the change that can differ, and the others, which may refuse a request in both cases."""
+
+    before: Rules
+    after: Rules
+    others: Rules
+    withheld: WithheldReads | None = None
+
+    def may_concern(self, kind: Kind) -> bool:
+        """Return whether the change may concern requests on a kind."""
+        return self.before.may_concern(kind) or self.after.may_concern(kind)
+
+    def compare(self, requested: Requested, user: UserInfo) -> tuple[Decision, ...]:
+        """The decisions that newly refuse a request, or are newly undecided; none if it is refused in any case."""
+        if self._hides(requested.resource):
+            return (Decision(Effect.UNDECIDED, "the snapshot withholds a part of the object that a policy may read"),)
+        before, after = decide_request(self.before, requested, user), decide_request(self.after, requested, user)
+        if _refuses(before):
+            return ()
+        newly = [each for each in after if each.effect is Effect.REFUSES]
+        newly = newly or [each for each in after if each.effect is Effect.UNDECIDED and each not in before]
+        if newly and _refuses(decide_request(self.others, requested, user)):
+            return ()
+        return tuple(newly)
+
+    def _hides(self, resource: Resource) -> bool:
+        bound = (*self.before.validating, *self.before.mutating, *self.after.validating, *self.after.mutating)
+        return self.withheld is not None and self.withheld.concern(resource, resource.body, bound)
+
+
+def _refuses(decisions: Iterable[Decision]) -> bool:
+    return any(each.effect is Effect.REFUSES for each in decisions)
+
+
+def make_risk_rules(before: PreparedScan, after: PreparedScan, changed: Sequence[PolicyKey]) -> RiskRules:
+    """The rules of the requests. What mutating policies change may differ for every policy that follows them."""
+    keys = frozenset(changed)
+    sides = [_select(each, keys) for each in (before, after)]
+    if any(rules.mutating and not keys.isdisjoint(each.policy.key for each in rules.mutating) for rules in sides):
+        keys = frozenset(bound.policy.key for each in (before, after) for bound in each.evaluation.bound)
+        sides = [_select(each, keys) for each in (before, after)]
+    others = frozenset(bound.policy.key for bound in after.evaluation.bound) - keys
+    withheld = after.evaluation.page_evaluator.withheld
+    reads = None if withheld is None else WithheldReads(after.evaluation_context, withheld)
+    return RiskRules(*sides, _select(after, others), reads)
+
+
+def _select(prepared: PreparedScan, keys: frozenset[PolicyKey]) -> Rules:
+    """The rules of one side: all mutating policies, and the validating policies with some keys."""
+    bound = prepared.evaluation.bound
+    return Rules(
+        cluster=prepared.cluster,
+        context=prepared.evaluation_context,
+        schemas=prepared.listing.relay,
+        mutating=tuple(sorted((each for each in bound if each.combination), key=lambda each: each.policy.key)),
+        validating=tuple(each for each in bound if each.combination is None and each.policy.key in keys),
+    )
+
+
+@dataclass(slots=True)
+class _Row:
+    """A workload while its risks are collected."""
+
+    risks: dict[Action, Risk] = field(default_factory=dict)
+    kept: KeptMetadata = field(default_factory=KeptMetadata)
+    replicas: int | None = None
+    running: int = 0
+    has_controller: bool = True
+
+
+class RiskFinder:
+    """Finds the risks of every workload, kind by kind: pods first, because a living pod shows more than a template."""
+
+    def __init__(self, gathered: GatheredRules, rules: RiskRules, prepared: PreparedScan, *, as_manager: bool) -> None:
+        """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager."""
+        self._gathered, self._rules, self._as_manager = gathered, rules, as_manager
+        self._keys = prepared.context.kept_keys
+        self._user = prepared.evaluation_context.user
+        self._exclusions = prepared.context.scope.exclude_namespaces
+        self._rows: dict[PopulationMember, _Row] = {}
+        self._observed: dict[str, Risk | None] = {}
+        self._running: dict[str, int] = {}
+        self._controllers: dict[GroupKind, Controller] = {}
+        self._between: list[PopulationMember] = []
+        self.gaps: list[Gap] = []
+        self.notes: list[str] = []
+
+    def find(self, owners: Owners, others: Iterable[Kind]) -> tuple[WorkloadRisks, ...]:
+        """The risks of the workloads; `others` are further kinds whose objects may have finalizers."""
+        templates = [kind for key in _UPDATED_BY if (kind := self._find_kind(*key))]
+        pods = self._find_kind("", "pods")
+        creates = pods is not None and self._rules.may_concern(PODS)
+        if pods and creates:
+            self._stream(pods, self._add_pod)
+        for kind in templates:
+            if creates or self._rules.may_concern(kind):
+                self._stream(kind, self._add_template)
+        for kind in others:
+            if kind not in (pods, *templates) and self._rules.may_concern(kind):
+                self._stream(kind, self._add_finalizers)
+        return self._conclude(owners)
+
+    def _find_kind(self, group: str, plural: str) -> Kind | None:
+        kinds = self._gathered.discovery.kinds
+        return next((kind for kind in kinds if (kind.group, kind.plural) == (group, plural)), None)
+
+    def _stream(self, kind: Kind, add: Callable[[Resource], None]) -> None:
+        """Read every object of a kind once; a list that fails is a gap."""
+        listing = self._gathered.listing
+        if listing.find_exclusion(kind):
+            return
+        try:
+            for pages in listing.list_pages(kind):
+                for page in pages:
+                    if add == self._add_finalizers and b'"finalizers"' not in page.data:
+                        continue
+                    for resource in decode_objects(page, withheld=self._gathered.discovery.withholds):
+                        if not listing.excludes(resource.namespace):
+                            add(resource)
+        except (ListFailed, ValueError) as error:
+            why = f"workloads that could not start again may be missing: {error}"
+            self.gaps.append(Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why))
+
+    def _add_pod(self, pod: Resource) -> None:
+        """Note what becomes of a pod: the first one of each controller stands for all."""
+        member = record_object(pod, self._keys)
+        controller = member.controller
+        self._add_finalizers(pod)
+        if controller is None:
+            risk = self._compare_pod(pod, member, self._user)
+            self._add_risk(member, risk, has_controller=False, running=_is_running(pod))
+            return
+        if controller.kind == "Node":
+            return  # a static pod: the kubelet runs it from a file, whatever admission decides about its mirror
+        self._running[controller.uid] = self._running.get(controller.uid, 0) + _is_running(pod)
+        self._controllers[controller.group_kind] = controller
+        if controller.uid not in self._observed:
+            creator = find_creator(*controller.group_kind)
+            self._observed[controller.uid] = self._compare_pod(pod, member, self._name_user(creator) or self._user)
+            if creator is None:
+                self._add_risk(member, self._observed[controller.uid], running=_is_running(pod))
+
+    def _name_user(self, user: UserInfo | None) -> UserInfo | None:
+        return build_user_info(_MANAGER) if user and self._as_manager else user
+
+    def _compare_pod(self, pod: Resource, member: PopulationMember, user: UserInfo) -> Risk | None:
+        return self._create(scrub_pod(pod), member, user, Certainty.OBSERVED)
+
+    def _create(self, pod: Resource, member: PopulationMember, user: UserInfo, certainty: Certainty) -> Risk | None:
+        """The risk that a pod cannot be created."""
+        try:
+            requested = make_request(pod, None, self._rules.after.schemas.schema(PODS))
+        except Refused:
+            return None  # in both cases
+        decisions = self._rules.compare(requested, user)
+        return Risk(Action.RECREATE, certainty, member, user.username, decisions) if decisions else None
+
+    def _add_template(self, resource: Resource) -> None:
+        """Note the risks of an object with a template."""
+        member = record_object(resource, self._keys)
+        self._add_finalizers(resource)
+        between = member.controller is not None
+        if between:
+            self._between.append(member)
+        row = _Row(kept=keep_metadata(member), replicas=_read_replicas(resource))
+        if member.uid in self._observed:
+            row.running = self._running.get(member.uid, 0)
+            self._add_risk(member, self._observed[member.uid], row=row)
+        elif not between and self._rules.may_concern(PODS) and (made := make_pod(resource)):
+            pod, user = made
+            self._add_risk(
+                member, self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE), row=row
+            )
+        if self._rules.may_concern(resource.kind):
+            account = _UPDATED_BY[resource.kind.group, resource.kind.plural]
+            updater = self._name_user(build_user_info(_ACCOUNT.format(account)))
+            for action, user in ((Action.UPDATE, updater), (Action.EDIT, self._user)):
+                if user and (action is Action.UPDATE or not between):
+                    self._add_risk(member, self._update(action, resource, resource.body, member, user), row=row)
+        self._rows.setdefault(member, row)
+
+    def _add_finalizers(self, resource: Resource) -> None:
+        """Note that an object could not be deleted: the update that removes its finalizers would be refused."""
+        metadata = as_object(resource.body.get("metadata"))
+        finalizers = texts(metadata.get("finalizers"))
+        if not finalizers or not self._rules.may_concern(resource.kind):
+            return
+        member = record_object(resource, self._keys)
+        account = _FINALIZED_BY.get(finalizers[0])
+        user = self._name_user(build_user_info(_ACCOUNT.format(account))) if account else self._user
+        without = {**resource.body, "metadata": {key: each for key, each in metadata.items() if key != "finalizers"}}
+        self._add_risk(member, self._update(Action.FINALIZE, resource, without, member, user or self._user))
+
+    def _update(
+        self, action: Action, resource: Resource, body: JsonObject, member: PopulationMember, user: UserInfo
+    ) -> Risk | None:
+        """The risk that an object cannot be updated to a body."""
+        schema = self._rules.after.schemas.schema(resource.kind)
+        requested = Requested(resource_of(resource.kind, body), schema, resource)
+        decisions = self._rules.compare(requested, user)
+        return Risk(action, Certainty.STORED, member, user.username, decisions) if decisions else None
+
+    def _add_risk(
+        self,
+        member: PopulationMember,
+        risk: Risk | None,
+        *,
+        row: _Row | None = None,
+        has_controller: bool = True,
+        running: int = 0,
+    ) -> None:
+        row = (
+            self._rows.setdefault(member, row or _Row(has_controller=has_controller, running=running)) if risk else row
+        )
+        if row and risk:
+            row.risks.setdefault(risk.action, risk)
+
+    def _conclude(self, owners: Owners) -> tuple[WorkloadRisks, ...]:
+        """The risks by workload: those of the objects between a pod and its workload belong to the workload."""
+        workloads = self._list_workloads()
+        rows: dict[Workload, list[tuple[PopulationMember, _Row]]] = {}
+        for member, row in self._rows.items():
+            rows.setdefault(workloads.find(member), []).append((member, row))
+        found = (self._join(workload, parts, owners) for workload, parts in rows.items())
+        return tuple(sorted((each for each in found if each.risks), key=_rank))
+
+    def _list_workloads(self) -> Workloads:
+        kinds = self._gathered.discovery.kinds
+        workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in kinds})
+        for member in (*self._between, *(each for each in self._rows if each not in self._between)):
+            workloads.add(member)
+        streamed = {each.kind for each in self._rows} | {each.kind for each in self._between}
+        of_rows = {each.controller.group_kind: each.controller for each in self._rows if each.controller}
+        references = (self._controllers | of_rows).values()
+        for step in list_intermediate_pages(self._gathered.listing, references, streamed, kinds):
+            if isinstance(step, IntermediateNote):
+                self.notes.append(step.text)
+                continue
+            for member in step.objects:
+                workloads.add(member)
+        return workloads
+
+    def _join(
+        self, workload: Workload, parts: Sequence[tuple[PopulationMember, _Row]], owners: Owners
+    ) -> WorkloadRisks:
+        risks: dict[Action, Risk] = {}
+        for _, row in parts:
+            for action, risk in row.risks.items():
+                if action not in risks or (risk.is_refused and not risks[action].is_refused):
+                    risks[action] = risk
+        member, top = next(
+            (
+                (member, row)
+                for member, row in parts
+                if (member.kind.kind, member.name) == (workload.kind, workload.name)
+            ),
+            parts[0],
+        )
+        kept = KeptOfObject(keep_metadata(member), top.kept, self._keep_namespace(workload.namespace))
+        return WorkloadRisks(
+            workload,
+            tuple(risks[action] for action in Action if action in risks),
+            owners(kept),
+            top.replicas,
+            sum(row.running for _, row in parts),
+            all(row.has_controller for _, row in parts),
+        )
+
+    def _keep_namespace(self, name: str) -> KeptMetadata:
+        body = self._gathered.namespaces.by_name.get(name)
+        if body is None:
+            return KeptMetadata()
+        return keep_metadata(record_object(resource_of(NAMESPACES, body), self._keys))
+
+
+def keep_metadata(member: PopulationMember) -> KeptMetadata:
+    """The kept labels and annotations of an object."""
+    return KeptMetadata(member.labels, member.annotations)
+
+
+def _is_running(pod: Resource) -> bool:
+    return dig(pod.body, "status", "phase") == "Running"
+
+
+def _read_replicas(resource: Resource) -> int | None:
+    value = dig(resource.body, "spec", "replicas")
+    return value if isinstance(value, int) else None
+
+
+def _rank(each: WorkloadRisks) -> tuple[bool, bool, bool, str, str, str]:
+    """What runs and could not start again is first, and the control plane among equals."""
+    dies = each.cannot_start and each.running > 0
+    workload = each.workload
+    return (
+        not dies,
+        not each.cannot_start,
+        not each.is_control_plane,
+        workload.namespace,
+        workload.kind,
+        workload.name,
+    )
