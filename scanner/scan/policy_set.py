@@ -175,9 +175,7 @@ def _reject_bound(policy: Policy, bindings: Iterable[Binding]) -> None:
     if joined:
         names = ", ".join(sorted(binding.name for binding in joined))
         is_written = any(binding.source != NAMESPACE_LABELS for binding in joined)
-        other = (
-            "; to preview another action, change a copy of the binding and name its file with -f" if is_written else ""
-        )
+        other = f"; to preview another action, use `assay preview --bind {policy.name}`" if is_written else ""
         raise UsageError(
             f"--assume-bound {policy.name}: the policy is bound already, by {names}. Leave out --assume-bound {policy.name}{other}"
         )

@@ -18,7 +18,7 @@ from tests.cli.test_check import bind, config_map, mutation, namespace, vap
 from tests.documents import Document
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "preview.schema.json").read_text())
-FORMATS = ("table", "json", "markdown")
+FORMATS = ("table", "json", "markdown", "html")
 ENFORCE = "pod-security.kubernetes.io/enforce"
 Save = Callable[..., str]
 Preview = Callable[..., Any]
@@ -183,7 +183,7 @@ def test_every_format_shows_hostile_names_as_text(assay: Assay, save: Save, form
 
     assert 0 == ran.code
     assert "\x1b" not in ran.stdout.decode()
-    assert form != "markdown" or "<script>" not in ran.stdout.decode()
+    assert form not in ("markdown", "html") or "<script>" not in ran.stdout.decode()
 
 
 @pytest.mark.parametrize(
@@ -261,6 +261,15 @@ def test_a_kind_that_is_missing_from_a_snapshot_is_a_gap(assay: Assay, save: Sav
     assert 3 == ran.code
     report: Any = ran.report
     assert "v1/Pod" == report["gaps"][0]["where"]
+
+
+def test_a_scan_with_an_assumed_binding_names_the_preview(assay: Assay, save: Save) -> None:
+    """The command that replaces the flag, which runs."""
+    save("cluster.yaml", namespace(), vap("lax", "configmaps"), BIG)
+    ran = assay("scan", "--from", "cluster.yaml", "--assume-bound", "lax=Warn")
+
+    assert "Use instead: assay preview --bind lax=Warn --against cluster.yaml" in " ".join(ran.stderr.split())
+    assert 0 == assay("preview", "-q", "--bind", "lax=Warn", "--against", "cluster.yaml").code
 
 
 # Workloads: what they could no longer do.

@@ -53,6 +53,7 @@ class PreviewForm(StrEnum):
     TABLE = "table"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 class ControllerUser(StrEnum):
@@ -348,6 +349,7 @@ def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Optio
 
 
 def _print(document: PreviewDocument, flags: PreviewFlags) -> None:
+    from scanner.report.html import preview_page
     from scanner.report.preview import json, markdown, table
 
     if flags.output is PreviewForm.TABLE:
@@ -356,7 +358,11 @@ def _print(document: PreviewDocument, flags: PreviewFlags) -> None:
 
         show([*table.list_lines(document), *_list_next(document.result, flags)], Screen())
         return
-    renderers = {PreviewForm.JSON: json.render, PreviewForm.MARKDOWN: markdown.render}
+    renderers = {
+        PreviewForm.JSON: json.render,
+        PreviewForm.MARKDOWN: markdown.render,
+        PreviewForm.HTML: preview_page.render,
+    }
     with standard_output() as out:
         out.write(renderers[flags.output](document))
 

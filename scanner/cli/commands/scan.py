@@ -39,6 +39,7 @@ from scanner.cli.scanning.snapshots import (
     restore_options,
     write_options,
 )
+from scanner.cli.terminal.program import find_program
 from scanner.config.current import get_settings
 from scanner.errors import UsageError
 
@@ -129,6 +130,7 @@ def scan_once(arguments: typer.Context, flags: ScanFlags) -> None:
         Notifications(store, metrics, interruption) as notifications,
         RunRecord(store, flags.run_name, options.method.command_line) as run_record,
     ):
+        _recommend_preview(flags, progress)
         with flags.second_opinion.comparison() as comparison, ExitStack() as stack:
             source = open_cluster(flags, options, policy_files, unwritten)
             run_record.name(source.place)
@@ -272,6 +274,17 @@ def evaluate(
     )
     progress.finish()
     return scan
+
+
+def _recommend_preview(flags: ScanFlags, progress: Progress) -> None:
+    """Print the command that replaces `--assume-bound`, which goes in the next release."""
+    assumed = flags.policies.assume_bound
+    if not assumed:
+        return
+    sources = [("--against", str(path)) for path in flags.manifests.source[:1]]
+    words = [*(("-f", str(path)) for path in flags.policies.files), *(("--bind", text) for text in assumed), *sources]
+    preview = shlex.join(word for pair in words for word in pair)
+    progress.print_line(f"--assume-bound goes in the next release. Use instead: {find_program()} preview {preview}")
 
 
 def _place_findings(store: SqlStore, scan_id: str, files: SnapshotCluster | None) -> None:

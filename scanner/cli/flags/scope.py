@@ -149,7 +149,7 @@ class PolicyFlags(FlagGroup):
         typer.Option(
             "--assume-bound",
             metavar="POLICY[=ACTION]",
-            help="Preview a policy as if it were bound with this action: Deny, Warn or Audit. Default: Deny (repeatable).",
+            help="Evaluate a policy as if it were bound with this action. Goes in the next release: use `assay preview --bind` (repeatable).",
             rich_help_panel=POLICIES,
             autocompletion=policy_names,
         ),

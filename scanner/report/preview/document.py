@@ -198,6 +198,12 @@ def describe_scale(each: WorkloadRisks) -> str:
     return join_texts(part for part in (team, pods, alone) if part)
 
 
+def list_decisions(each: WorkloadRisks) -> tuple[Decision, ...]:
+    """The decisions about a workload, each message of a policy once."""
+    every = (decision for risk in each.risks for decision in risk.decisions)
+    return tuple({(one.policy, one.binding, one.message): one for one in every}.values())
+
+
 def name_rule(decision: Decision) -> str:
     """The policy with its binding and its param, or what else decides."""
     binding = f" (binding {decision.binding})" if decision.binding else ""
