@@ -7,16 +7,19 @@ that a controller would make, by its own identity. Source of truth: the controll
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from scanner.admission.dispatch import BoundPolicy, evaluate_object
+from scanner.admission.match import could_match
+from scanner.admission.server_fields import list_fields_to_be_set, reads_any
 from scanner.audit.population import record_object
 from scanner.audit.withheld_reads import WithheldReads
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, dig, texts
-from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import PolicyKey
+from scanner.model.outcome import Gap, GapKind, Passed
+from scanner.model.policy import Operation, PolicyKey
 from scanner.model.population import Controller, GroupKind, KeptMetadata, KeptOfObject, PopulationMember, Workload
 from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo, build_user_info, resource_of
 from scanner.posture.owners import Owners
@@ -31,6 +34,7 @@ from scanner.scan.lists import decode_objects
 from scanner.scan.prepare import GatheredRules, PreparedScan
 
 CONTROL_PLANE: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+_WRITES: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE")
 _MANAGER: Final = "system:kube-controller-manager"
 _ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
 _UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {
@@ -120,22 +124,59 @@ class WorkloadRisks:
 
 @dataclass(frozen=True, slots=True)
 class RiskRules:
-    """The rules before and after the change that can differ, and the others, which may refuse a request in both cases."""
+    """The rules before and after the change that can differ, and the others, which may refuse a request in both cases.
+
+    The objects are `stored` if a server has set their defaults, also those of templates.
+    """
 
     before: Rules
     after: Rules
     others: Rules
     withheld: WithheldReads | None = None
+    stored: bool = True
 
     def may_concern(self, kind: Kind) -> bool:
         """Return whether the change may concern requests on a kind."""
         return self.before.may_concern(kind) or self.after.may_concern(kind)
 
+    def passes(self, resource: Resource, old: Resource | None, user: UserInfo) -> bool:
+        """Return whether every check after the change certainly passes, without the steps of a request that change the object.
+
+        Most objects pass: this is a shortcut, and False is no answer.
+        """
+        rules = self.after
+        operation: Operation = "UPDATE" if old else "CREATE"
+        has_versions = bool(rules.context.equivalents.get(resource.kind))
+        if not self.stored or self.withheld is not None or has_versions:
+            return False
+        if any(map(self._may_mutate(resource.kind), rules.mutating)):
+            return False
+        to_be_set = () if old else tuple(list_fields_to_be_set(resource.kind, resource.body))
+        context = replace(rules.context, user=user, operations=(operation,), old=old)
+        try:
+            return all(
+                isinstance(each.outcome, Passed)
+                and not (to_be_set and reads_any(bound.compiled.reads(each.check), to_be_set))
+                for bound in rules.validating
+                for result in evaluate_object(bound, resource, resource.kind, context)
+                for each in result.check_results
+            )
+        except Exception:  # noqa: BLE001 - the request itself decides, and tells the reason
+            return False
+
+    def _may_mutate(self, kind: Kind) -> Callable[[BoundPolicy], bool]:
+        return lambda bound: (
+            bound.policy.match is None or any(could_match(rule, kind, _WRITES) for rule in bound.policy.match.rules)
+        )
+
     def compare(self, requested: Requested, user: UserInfo) -> tuple[Decision, ...]:
         """The decisions that newly refuse a request, or are newly undecided; none if it is refused in any case."""
         if self._hides(requested.resource):
             return (Decision(Effect.UNDECIDED, "the snapshot withholds a part of the object that a policy may read"),)
-        before, after = decide_request(self.before, requested, user), decide_request(self.after, requested, user)
+        after = decide_request(self.after, requested, user)
+        if not any(each.effect in (Effect.REFUSES, Effect.UNDECIDED) for each in after):
+            return ()
+        before = decide_request(self.before, requested, user)
         if _refuses(before):
             return ()
         newly = [each for each in after if each.effect is Effect.REFUSES]
@@ -163,7 +204,8 @@ def make_risk_rules(before: PreparedScan, after: PreparedScan, changed: Sequence
     others = frozenset(bound.policy.key for bound in after.evaluation.bound) - keys
     withheld = after.evaluation.page_evaluator.withheld
     reads = None if withheld is None else WithheldReads(after.evaluation_context, withheld)
-    return RiskRules(*sides, _select(after, others), reads)
+    one, other = sides
+    return RiskRules(one, other, _select(after, others), reads, stored=not after.context.files)
 
 
 def _select(prepared: PreparedScan, keys: frozenset[PolicyKey]) -> Rules:
@@ -269,6 +311,8 @@ class RiskFinder:
 
     def _create(self, pod: Resource, member: PopulationMember, user: UserInfo, certainty: Certainty) -> Risk | None:
         """The risk that a pod cannot be created."""
+        if self._rules.passes(pod, None, user):
+            return None
         try:
             requested = make_request(pod, None, self._rules.after.schemas.schema(PODS))
         except Refused:
@@ -295,9 +339,9 @@ class RiskFinder:
         if self._rules.may_concern(resource.kind):
             account = _UPDATED_BY[resource.kind.group, resource.kind.plural]
             updater = self._name_user(build_user_info(_ACCOUNT.format(account)))
-            for action, user in ((Action.UPDATE, updater), (Action.EDIT, self._user)):
-                if user and (action is Action.UPDATE or not between):
-                    self._add_risk(member, self._update(action, resource, resource.body, member, user), row=row)
+            for action, requester in ((Action.UPDATE, updater), (Action.EDIT, self._user)):
+                if requester and (action is Action.UPDATE or not between):
+                    self._add_risk(member, self._update(action, resource, resource.body, member, requester), row=row)
         self._rows.setdefault(member, row)
 
     def _add_finalizers(self, resource: Resource) -> None:
@@ -316,6 +360,8 @@ class RiskFinder:
         self, action: Action, resource: Resource, body: JsonObject, member: PopulationMember, user: UserInfo
     ) -> Risk | None:
         """The risk that an object cannot be updated to a body."""
+        if self._rules.passes(resource_of(resource.kind, body), resource, user):
+            return None
         schema = self._rules.after.schemas.schema(resource.kind)
         requested = Requested(resource_of(resource.kind, body), schema, resource)
         decisions = self._rules.compare(requested, user)
