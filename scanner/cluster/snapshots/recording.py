@@ -10,12 +10,14 @@ from typing import Final, Self
 import orjson
 
 from scanner.audit.items import decode_item, find_item_fault, split_items
+from scanner.audit.secret_values import is_secret
+from scanner.audit.simple_withholding import withhold_simply
 from scanner.audit.withholding import withhold
 from scanner.cel import AuthorizerAnswer, Decider, Question
 from scanner.cluster.snapshots import facts
 from scanner.cluster.snapshots.archive import SnapshotWriter
 from scanner.errors import AuthorizerFailed, ListFailed
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import Kind, Page, UserInfo, resource_of
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
 from scanner.model.withheld import Place
@@ -23,7 +25,7 @@ from scanner.mutate.schema import Conversion, Schema, Schemas
 from scanner.scan.documents import is_policy, names_policy_kind
 from scanner.scan.edges import Cluster, Discovery
 
-_UNREADABLE: Final[JsonObject] = {}
+_UNREADABLE: Final = b"{}"
 """Stands for an item that cannot be decoded, and so not be redacted; in a replay it is a gap as well."""
 
 
@@ -152,27 +154,34 @@ def redact_page(page: Page, *, metadata_only: bool = False) -> tuple[bytes, int]
         texts = split_items(page)
     except ValueError:
         return b'{"items":0}', 0
-    items: list[Json] = []
+    items: list[bytes] = []
     withheld: dict[str, list[Place]] = {}
     for index, text in enumerate(texts):
         item, places = _redact_item(page.kind, text, metadata_only=metadata_only)
         items.append(item)
         if places:
-            withheld[str(index)] = list(places)
+            withheld[str(index)] = places
     number = sum(map(len, withheld.values()))
-    return orjson.dumps({"withheld": withheld, "items": items}), number
+    return b'{"withheld":%b,"items":[%b]}' % (orjson.dumps(withheld), b",".join(items)), number
 
 
-def _redact_item(kind: Kind, text: memoryview, *, metadata_only: bool) -> tuple[Json, tuple[Place, ...]]:
+def _redact_item(kind: Kind, text: memoryview, *, metadata_only: bool) -> tuple[bytes, list[Place]]:
     try:
         item = decode_item(text)
     except ValueError:
-        return _UNREADABLE, ()
+        return _UNREADABLE, []
     if not isinstance(item, dict) or find_item_fault(kind, item, metadata_only=metadata_only):
-        return _UNREADABLE, ()
+        return _UNREADABLE, []
     typed = {"apiVersion": kind.api_version, "kind": kind.kind}
     is_shown = names_policy_kind(kind.kind) and is_policy({**item, **typed})
-    return item, withhold(resource_of(kind, item), is_policy=is_shown)
+    resource = resource_of(kind, item)
+    if not (is_shown or is_secret(resource)):
+        simple = withhold_simply(item)
+        if simple:
+            return simple
+        resource = resource_of(kind, as_object(decode_item(text)))
+    places = withhold(resource, is_policy=is_shown)
+    return orjson.dumps(resource.body), list(places)
 
 
 class _RecordingDecider:
