@@ -118,7 +118,9 @@ class _SimpleSearch:
             return
         variable["value"] = MASK  # type: ignore[index] # decoders make dicts
         self.places.append(place)
-        if len(value) >= SHORTEST_ENV or (len(value) >= SHORTEST_SECRET and (names_secret(name) or holds_secret(value))):
+        if len(value) >= SHORTEST_ENV or (
+            len(value) >= SHORTEST_SECRET and (names_secret(name) or holds_secret(value))
+        ):
             self._hidden.add(value)
 
     def _read_tolerations(self, spec: JsonObject) -> None:
@@ -180,7 +182,7 @@ def _list_objects(value: Json) -> list[JsonObject]:
         return []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise _NotSimple
-    return value  # type: ignore[return-value] # its items are objects
+    return value
 
 
 def _without_fields(body: JsonObject) -> JsonObject:

@@ -15,7 +15,11 @@ from scanner.audit.withholding import withhold
 from scanner.model.resource import LAST_APPLIED, Kind, resource_of
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
-FIELDS = {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:env": {'k:{"name":"DB_PASSWORD"}': {".": {}, "f:name": {}}}}}}}
+FIELDS: dict[str, Any] = {
+    "f:spec": {
+        "f:containers": {'k:{"name":"web"}': {".": {}, "f:env": {'k:{"name":"DB_PASSWORD"}': {".": {}, "f:name": {}}}}}
+    }
+}
 TEXTS = (
     "", "web", "true", "value", "ordinary", "postgres://a:b@c", "http://a:8080/p", "http://a/?q=b@c", "https://a.example.com", "a\tb",
     "--token", "--token=abcdef", "-p", "token: abc", "password = 'x y'", 'password\\": \\"abc', "password\n", "PASSWORD\n:\n'abc'", "auth",
@@ -55,7 +59,10 @@ def pod() -> dict[str, Any]:
             "tolerations": [{"key": "dedicated", "value": "shop"}],
             "volumes": [
                 {"name": "s", "secret": {"secretName": "db", "defaultMode": 420}},
-                {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}]}},
+                {
+                    "name": "t",
+                    "projected": {"sources": [{"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}]},
+                },
             ],
             "imagePullSecrets": [{"name": "registry"}],
             "automountServiceAccountToken": False,
@@ -70,10 +77,19 @@ def list_places(value: object) -> list[Any]:
     return own + [place for part in parts for place in list_places(part)]
 
 
-leaves = st.sampled_from(TEXTS) | st.text(max_size=8) | st.integers(-5, 10**10) | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none()
+leaves = (
+    st.sampled_from(TEXTS)
+    | st.text(max_size=8)
+    | st.integers(-5, 10**10)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.booleans()
+    | st.none()
+)
 values = st.recursive(
     leaves,
-    lambda part: st.lists(part, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), part, max_size=3),
+    lambda part: (
+        st.lists(part, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), part, max_size=3)
+    ),
     max_leaves=6,
 )
 edits = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(KEYS) | st.sampled_from(TEXTS), values), max_size=3)
