@@ -30,6 +30,12 @@ def in_a_process(path: Path) -> PageWriter:
     return WriterProcess(path, "1.0")
 
 
+def write_pages(writer: PageWriter, number: int) -> None:
+    """Write the page so often."""
+    for index in range(number):
+        writer.add_page(f"pages/{index:06}.json", PAGE, metadata_only=False)
+
+
 @pytest.mark.parametrize("begin", [directly, in_a_process])
 def test_a_page_is_written_without_its_secrets(tmp_path: Path, begin: Callable[[Path], PageWriter]) -> None:
     """The digest is that of the file, and the places are counted."""
@@ -74,8 +80,7 @@ def test_a_process_that_ends_is_a_clear_error(tmp_path: Path) -> None:
     os.kill(writer.process_id, signal.SIGKILL)
 
     with pytest.raises(UsageError, match="the process that writes it ended"):
-        for number in range(1000):
-            writer.add_page(f"pages/{number:06}.json", PAGE, metadata_only=False)
+        write_pages(writer, 1000)
     writer.discard()
     assert [] == [*tmp_path.iterdir()]
 
