@@ -246,3 +246,15 @@ def test_pages_violate_no_rule_of_axe(
         assert [] == [(each["id"], each["nodes"][0]["html"]) for each in violations], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
     page.close()
+
+
+@pytest.mark.parametrize(("width", "height", "most"), [(1400, 900, 300), (390, 844, 420)])
+def test_a_list_begins_on_the_first_screen(browser: Browser, address: str, width: int, height: int, most: int) -> None:
+    """On a desk and on a phone, whose filter folds."""
+    page = browser.new_page(viewport={"width": width, "height": height}, java_script_enabled=False)
+    page.goto(f"{address}/clusters/mall/latest/findings.html")
+    first = page.locator(".problems tbody tr").first.bounding_box()
+    assert first is not None
+    assert first["y"] < most
+    assert page.locator(".filter").is_visible() == (width > height)
+    page.close()
