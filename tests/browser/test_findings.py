@@ -192,31 +192,3 @@ def test_the_list_is_complete_without_the_script(browser: Browser, large: Path) 
     visible = report.page.locator(".filter").is_visible()
     context.close()
     assert (1_000, 1_000, False) == (len(rows), len(set(rows)), visible)
-
-
-@pytest.mark.parametrize(("width", "height", "most"), [(1400, 900, 300), (390, 844, 420)])
-def test_the_list_begins_on_the_first_screen(
-    browser: Browser, example: Path, width: int, height: int, most: int
-) -> None:
-    """On a desk and on a phone, whose filter folds until a reader opens it."""
-    page = browser.new_page(viewport={"width": width, "height": height})
-    opened(page, example).open("findings.html")
-    first = page.locator(".problems tbody tr").first.bounding_box()
-    assert first is not None
-    assert first["y"] < most
-    if width < height:
-        page.get_by_text("Filter and sort").click()
-        page.locator(".filter").wait_for()
-    page.close()
-
-
-@pytest.mark.parametrize("path", ["findings.html", "policies.html", "namespaces.html", "index.html"])
-def test_no_word_is_broken_in_a_cell(browser: Browser, example: Path, path: str) -> None:
-    """Severities, times and numbers stand on one line."""
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    opened(page, example).open(path)
-    lines = page.locator("td .sev, td time, td.num").evaluate_all(
-        "all => all.map(each => each.getClientRects().length)"
-    )
-    page.close()
-    assert set() == {each for each in lines if each > 1}

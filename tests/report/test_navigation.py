@@ -45,17 +45,17 @@ def test_every_page_is_two_clicks_away(tmp_path: Path) -> None:
     groups = ("findings.html", "policies.html", "coverage.html", "changes.html")
     reached = {link.get("href", "") for page in groups for link in read(folder / page).named("a")}
     summary = {link.get("href", "") for link in read(folder / "index.html").named("a")}
-    pages = {path.name for path in folder.glob("*.html")} - {"index.html", "drift.html"}
+    pages = {path.name for path in folder.glob("*.html")} - {"index.html"}
     assert set() == pages - reached
     assert set() == pages - summary
 
 
 def test_every_page_is_in_a_section_of_the_navigation(tmp_path: Path) -> None:
-    """One entry is marked as the current one, except on the page of drift of a scan without drift."""
+    """One entry is marked as the current one."""
     folder = rendered(small_record(), tmp_path)
     for path in sorted(folder.rglob("*.html")):
         current = [link for link in read(path).named("a") if "aria-current" in link]
-        assert (1 if path.name != "drift.html" else 0) == len(current), path
+        assert 1 == len(current), path
 
 
 def test_pages_of_a_list_belong_to_its_section() -> None:

@@ -238,13 +238,12 @@ def add_number(path: str, number: int) -> str:
 _OF_FOLDERS: Final = {
     "f": "findings.html",
     "problems": "findings.html",
-    "objects": "population.html",
+    "objects": "coverage.html",
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",
     "controls": "controls.html",
 }
-_UNDER: Final = {"controls_by_namespace.html": "controls.html", "opinion.html": "method.html"}
 
 
 class NavigationEntry(NamedTuple):
@@ -269,7 +268,7 @@ class NavigationGroup(NamedTuple):
 
 
 def navigation_of(document: Document) -> tuple[NavigationGroup, ...]:
-    """The groups of a report, the summary first; controls and drift have an entry only if there are some."""
+    """The groups of a report, the summary first; controls have an entry only if there are some."""
     return (
         NavigationGroup("Summary", (NavigationEntry("index.html", "Summary"),)),
         NavigationGroup("Problems", tuple(_list_problem_pages(document))),
@@ -280,13 +279,11 @@ def navigation_of(document: Document) -> tuple[NavigationGroup, ...]:
 
 
 def _list_problem_pages(document: Document) -> Iterator[NavigationEntry]:
-    waivers, drift = document.waivers, document.findings_total.drift
+    waivers = document.waivers
     yield NavigationEntry("findings.html", "Findings", document.problems.open, "open problems")
     yield NavigationEntry("namespaces.html", "Namespaces", len(document.namespaces))
     yield NavigationEntry("owners.html", "Owners", len(document.owners))
     yield NavigationEntry("waivers.html", "Waivers", len(waivers.lines) if waivers else None)
-    if drift:
-        yield NavigationEntry("drift.html", "Drift", drift)
 
 
 def _list_rule_pages(document: Document) -> Iterator[NavigationEntry]:
@@ -294,15 +291,14 @@ def _list_rule_pages(document: Document) -> Iterator[NavigationEntry]:
     yield NavigationEntry("policies.html", "Policies", len(document.policies), "policies")
     if controls:
         yield NavigationEntry("controls.html", "Controls", controls)
+        yield NavigationEntry("controls_by_namespace.html", "Controls by namespace")
     yield NavigationEntry("rules.html", "Rules in force")
     yield NavigationEntry("health.html", "Policy health", len(document.health) or None, "entries")
 
 
 def _list_evidence_pages(document: Document) -> Iterator[NavigationEntry]:
     yield NavigationEntry("coverage.html", "Coverage", gaps_of(document) or None, "gaps")
-    yield NavigationEntry("population.html", "Population")
     yield NavigationEntry("method.html", "Method")
-    yield NavigationEntry("appendix.html", "Appendix")
 
 
 def _list_history_pages(document: Document) -> Iterator[NavigationEntry]:
@@ -318,8 +314,7 @@ def section_of(path: str) -> str:
     folder, slash, _ = path.partition("/")
     if slash:
         return _OF_FOLDERS[folder]
-    page = re.sub(r"[_-]\d+\.html$", ".html", path)
-    return _UNDER.get(page, page)
+    return re.sub(r"[_-]\d+\.html$", ".html", path)
 
 
 # Safe file names for arbitrary names.
