@@ -91,17 +91,12 @@ class HtmlPages:
         yield HtmlPage("index.html", self._summary)
         yield page("changes.html", "Changes", self._changes)
         yield page("charts.html", "Charts", self._charts)
-        yield page("drift.html", "Drift")
-        yield page("population.html", "Population")
         yield page("method.html", "Method and provenance")
-        yield page("appendix.html", "Appendix")
         yield page(
             "runs.html",
             "Runs",
             lambda: {"register": self._register, "trend": draw_days(self._register.days, "Open findings")},
         )
-        if opinion := self.site.document.second_opinion:
-            yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
 
     def _changes(self) -> dict[str, object]:
         comparisons = list(list_comparisons(self.site.document))

@@ -26,7 +26,9 @@ MOST: Final = 2_000
 
 _MAIN: Final = re.compile(r"<main [^>]*>\n?(.*)</main>", re.DOTALL)
 _TITLE: Final = re.compile(r"<title>(.*?) · ", re.DOTALL)
-_UNUSED: Final = re.compile(r'<template id="parts">.*?</template>|<div class="filter".*?</div>', re.DOTALL)
+_UNUSED: Final = re.compile(
+    r'<template id="parts">.*?</template>|<div class="filter.*?</div>|<input type="checkbox".*?</label>', re.DOTALL
+)
 _SCRIPT: Final = re.compile(r"; script-src '[^']*' 'strict-dynamic'|<script>.*?</script>", re.DOTALL)
 _LINK: Final = re.compile(r' (href|id|aria-labelledby)="([^"]*)"( download(?:="[^"]*")?)?')
 """Attributes that name a place. Text has no quotes: all of them are escapes."""
