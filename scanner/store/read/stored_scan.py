@@ -70,12 +70,14 @@ from scanner.store.read.findings import (
     read_seen,
 )
 from scanner.store.read.open_problems import (
+    OpenProblem,
     OpenWorkload,
     ScanPlace,
     count_by_check,
     count_by_namespace,
     count_by_owner,
     count_problem_groups,
+    read_open_problems,
     read_open_workloads,
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
@@ -348,6 +350,10 @@ class SqlScan(StoredScan):
     def open_workloads(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
         """The workloads with open problems, by policy and severity."""
         return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, ranks, waived)))
+
+    def open_problems(self, waived: frozenset[int]) -> Iterator[OpenProblem]:
+        """The open problems by their content, in no order."""
+        return self._stream(lambda connection, place: read_open_problems(connection, place, waived))
 
     def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""
