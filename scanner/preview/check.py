@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object, make_target, select
@@ -45,9 +45,11 @@ from scanner.preview.new_objects import Document, Kinds, NewObject, StoredObject
 from scanner.preview.pods import PODS, has_pods, make_pod
 from scanner.preview.requested import Refused, Requested, make_request
 from scanner.preview.rules import Rules, RuleSource, gather_rules
-from scanner.preview.server_answers import DryRunApplier, ask_server
 from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect
 from scanner.scan.options import Options
+
+if TYPE_CHECKING:
+    from scanner.preview.server_answers import DryRunApplier
 
 _SET_BY_SERVER: Final = "the check reads a field that the server sets when it creates the object, such as metadata.uid"
 _ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
@@ -72,6 +74,7 @@ def check(
     The rules are those of `cluster`, which has the documents applied; `stored` has the objects as they are now. With an `applier`, the
     API server is asked, too. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
+    cluster.identity()  # before discovery, which knows by the version of the server which kinds must not be missing
     discovery = cluster.discover()
     default = options.scope.namespaces[0] if options.scope.namespaces else "default"
     kinds = Kinds(discovery.kinds, discovery.gaps)
@@ -84,7 +87,11 @@ def check(
 
     def decide(new: NewObject) -> CheckedObject:
         checked = checker.check(new, before.get(new.name))
-        return ask_server(applier, new, checked, has_others=shared(new)) if applier else checked
+        if applier is None:
+            return checked
+        from scanner.preview.server_answers import ask_server  # noqa: PLC0415 - a tenth of the start of a command
+
+        return ask_server(applier, new, checked, has_others=shared(new))
 
     return CheckResult(
         cluster=rules.cluster,
