@@ -13,7 +13,7 @@ import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import ClusterError, ListFailed
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import Json, JsonObject, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, ObjectKey, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity
@@ -364,7 +364,7 @@ def many(number: int) -> list[ObjectKey]:
 
 def as_names(bodies: list[JsonObject | ListFailed | None]) -> list[object]:
     """The names of objects that were read."""
-    return [body["metadata"]["name"] if isinstance(body, dict) else body for body in bodies]  # type: ignore[index, call-overload]
+    return [dig(body, "metadata", "name") if isinstance(body, dict) else body for body in bodies]
 
 
 def test_many_objects_are_read_with_one_page(api: FakeApi, tmp_path: Path) -> None:
