@@ -108,14 +108,17 @@ class ClusterAfter:
     def __init__(self, cluster: Base, manifests: AppliedManifests) -> None:
         """Ask the cluster nothing yet."""
         self._cluster, self._manifests = cluster, manifests
+        self._identity: ClusterIdentity | None = None
         self._schemas: _SchemasAfter | None = None
         self._discovery: Discovery | None = None
         self._new_kinds: frozenset[Kind] = frozenset()
         self._applied: Mapping[ObjectKey, JsonObject] | None = None
 
     def identity(self) -> ClusterIdentity:
-        """See Cluster."""
-        return self._cluster.identity()
+        """See Cluster. The cluster is asked once."""
+        if self._identity is None:
+            self._identity = self._cluster.identity()
+        return self._identity
 
     def now(self) -> datetime | None:
         """See Cluster."""

@@ -8,10 +8,10 @@ and Assay cannot evaluate is a decision of its own, *undecided*: silence is neve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object, make_target, select
@@ -33,7 +33,7 @@ from scanner.model.outcome import (
     WouldChange,
 )
 from scanner.model.policy import Action, Binding
-from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo
+from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo, resource_of
 from scanner.model.selector import EVERYTHING
 from scanner.mutate.versions import list_views
 from scanner.policies.mutating.mutation import compute_patch
@@ -45,12 +45,17 @@ from scanner.preview.new_objects import Document, Kinds, NewObject, StoredObject
 from scanner.preview.pods import PODS, has_pods, make_pod
 from scanner.preview.requested import Refused, Requested, make_request
 from scanner.preview.rules import Rules, RuleSource, gather_rules
-from scanner.preview.server_answers import DryRunApplier, ask_server
 from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect
 from scanner.scan.options import Options
 
+if TYPE_CHECKING:
+    from scanner.preview.server_answers import DryRunApplier
+
 _SET_BY_SERVER: Final = "the check reads a field that the server sets when it creates the object, such as metadata.uid"
 _ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
+_INVOKED_AGAIN: Final = (
+    "mutating policies that are invoked again may read what built-in plug-ins add after other policies"
+)
 _NO_SCHEMA: Final = "no schema of its kind is known, so its defaults are not"
 _TERMINATING: Final = "Terminating"
 _KYVERNO_WEBHOOKS: Final = ("vpol.validate.kyverno.svc", "nvpol.validate.kyverno.svc")
@@ -66,25 +71,31 @@ def check(
     options: Options,
     now: datetime,
     applier: DryRunApplier | None = None,
+    disabled_plugins: Collection[str] = (),
 ) -> CheckResult:
     """What admission of a cluster would decide about each document, if they were applied in their order.
 
     The rules are those of `cluster`, which has the documents applied; `stored` has the objects as they are now. With an `applier`, the
-    API server is asked, too. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
+    API server is asked, too. `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
+    cluster.identity()  # before discovery, which knows by the version of the server which kinds must not be missing
     discovery = cluster.discover()
     default = options.scope.namespaces[0] if options.scope.namespaces else "default"
     kinds = Kinds(discovery.kinds, discovery.gaps)
     read = tuple(read_new_objects(documents, kinds, default))
     new = tuple(each for each in read if isinstance(each, NewObject))
-    rules = gather_rules(cluster, discovery, options, _list_requests(new), now)
+    rules = gather_rules(cluster, discovery, options, _list_requests(new), now, disabled_plugins)
     before = read_stored(stored, new)
     checker = _Checker(rules)
     shared = _find_shared(new, rules)
 
     def decide(new: NewObject) -> CheckedObject:
         checked = checker.check(new, before.get(new.name))
-        return ask_server(applier, new, checked, has_others=shared(new)) if applier else checked
+        if applier is None:
+            return checked
+        from scanner.preview.server_answers import ask_server  # noqa: PLC0415 - a tenth of the start of a command
+
+        return ask_server(applier, new, checked, has_others=shared(new))
 
     return CheckResult(
         cluster=rules.cluster,
@@ -156,7 +167,8 @@ class _Checker:
         pod, user = made
         try:
             requested = make_request(pod, None, self._rules.schemas.schema(PODS))
-        except Refused:
+        except Refused as refusal:
+            request.decisions.append(Decision(Effect.REFUSES_PODS, f"its pods: {refusal}"))
             return
         of_pod = _Request(self._rules, requested, user, of_template=True)
         of_pod.decide()
@@ -190,10 +202,15 @@ class _Request:
         if self._requested.schema is None:
             self.decisions.append(Decision(Effect.UNDECIDED, _NO_SCHEMA))
         self.decisions += self._decide_unknown(self._requested.resource)
-        after = self._mutate()
+        plugins, created = self._rules.plugins, self._requested.old is None
+        before = plugins.change(self._requested.resource, self.decisions, created=created)
+        after = self._mutate(before) if before else None
+        if before and after is not None and after != before.body:
+            after = self._change_again(resource_of(self._kind, after))
         if after is None:
             return
         self.admitted = self._requested.after_mutation(after)
+        plugins.validate(self.admitted, self.decisions, created=created)
         self.decisions += self._validate(self.admitted)
         self.decisions += self._decide_webhooks(self.admitted)
 
@@ -257,9 +274,16 @@ class _Request:
 
     # Mutating policies.
 
-    def _mutate(self) -> JsonObject | None:
+    def _change_again(self, resource: Resource) -> JsonObject | None:
+        """The object after the built-in plug-ins, which run once more after policies have changed it; None if they refuse it."""
+        again = self._rules.plugins.change(resource, self.decisions, created=self._requested.old is None)
+        reinvoked = any(each.policy.reinvocation_policy == "IfNeeded" for each in self._rules.mutating)
+        if again and again.body != resource.body and reinvoked:
+            self.decisions.append(Decision(Effect.UNDECIDED, _INVOKED_AGAIN))
+        return again.body if again else None
+
+    def _mutate(self, resource: Resource) -> JsonObject | None:
         """The object after all mutating policies; None if they refuse the request, or if their result is not known."""
-        resource = self._requested.resource
         try:
             acting = [
                 (bound, result)

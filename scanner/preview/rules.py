@@ -28,6 +28,8 @@ from scanner.policies.language import derive_from_namespaces, list_constraints, 
 from scanner.policies.plan import find_equivalents
 from scanner.policies.webhooks import Webhook, list_webhook_kinds, read_webhooks
 from scanner.preview.new_objects import StoredObjects
+from scanner.preview.plugins import LISTED, Plugins
+from scanner.preview.pods import PODS
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.lists import RepeatedLists, ScanLists
 from scanner.scan.options import Options, ScanContext
@@ -75,6 +77,7 @@ class Rules:
     cluster: ClusterIdentity
     context: EvaluationContext
     schemas: Schemas
+    plugins: Plugins
     mutating: tuple[BoundPolicy, ...]
     validating: tuple[BoundPolicy, ...]
     unknown: tuple[UnknownPolicy, ...] = ()
@@ -100,13 +103,14 @@ def gather_rules(
     options: Options,
     requests: Mapping[str, Collection[Kind]],
     now: datetime,
+    disabled_plugins: Collection[str] = (),
 ) -> Rules:
     """The rules of a cluster for requests that create or update objects; `requests` has their kinds by their namespaces.
 
-    Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
+    `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
     listing = ScanLists(cluster, options.scope, ahead=False)
-    cluster.expect(_list_lists(discovery, options))
+    cluster.expect(_list_lists(discovery, options, requests))
     identity = cluster.identity()
     context = ScanContext(identity, options.user or cluster.requester(), options.scope)
     documents = tuple(list_policy_documents(listing, discovery, options))
@@ -159,6 +163,14 @@ def gather_rules(
             authorizer=CachingDecider(authorizer) if authorizer else None,
         ),
         schemas=listing.relay,
+        plugins=Plugins(
+            objects=params,
+            schemas=listing.relay,
+            namespaces=described.by_name,
+            release=context.rules,
+            files=context.files,
+            disabled=disabled_plugins,
+        ),
         mutating=tuple(sorted(filter(_changes, evaluable), key=lambda each: each.policy.key)),
         validating=tuple(each for each in evaluable if each.combination is None),
         unknown=unknown,
@@ -177,10 +189,15 @@ def _changes(bound: BoundPolicy) -> bool:
     return bound.combination is not None
 
 
-def _list_lists(discovery: Discovery, options: Options) -> Iterator[tuple[Kind, str, str]]:
-    """The lists that are read in every case."""
+def _list_lists(
+    discovery: Discovery, options: Options, requests: Mapping[str, Collection[Kind]]
+) -> Iterator[tuple[Kind, str, str]]:
+    """The lists that are read in every case, and those of plug-ins in the namespaces of pods."""
     documents = list_document_kinds(options.languages, discovery.kinds) if options.cluster_policies else ()
     yield from ((kind, "", "") for kind in (*documents, *list_webhook_kinds(discovery.kinds)))
+    namespaces = [namespace for namespace, kinds in requests.items() if PODS in kinds]
+    for kind in LISTED:
+        yield from ((kind, namespace, "") for namespace in (namespaces if kind.namespaced else namespaces and ("",)))
 
 
 def _list_families(kinds: Iterable[Kind], discovery: Discovery) -> frozenset[Kind]:

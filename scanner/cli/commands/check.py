@@ -38,6 +38,8 @@ EPILOG: Final = (
     "2 usage or configuration · 3 something could not be decided · 4 could not run."
 )
 LIVE: Final = "live"
+BUILT_IN: Final = ("LimitRanger", "ServiceAccount", "Priority", "DefaultTolerationSeconds", "RuntimeClass")
+"""The plug-ins that are evaluated: `scanner.preview.plugins.BUILT_IN`, whose import would delay every command."""
 _REFUSED = 1
 _UNDECIDED = 3
 
@@ -111,6 +113,14 @@ class CheckFlags(FlagGroup):
             help="With --against PATH: a label of a namespace that the files do not describe (repeatable).",
         ),
     ] = ()
+    disabled_plugins: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--disabled-plugin",
+            metavar="NAME",
+            help=f"Built-in admission plug-in that the API server does not run: {', '.join(BUILT_IN)} (repeatable).",
+        ),
+    ] = ()
     kyverno_version: KyvernoVersionOption = ""
     kyverno_filters: FiltersOption = ()
     pod_security: PodSecurityFlags = field(default_factory=PodSecurityFlags)
@@ -124,6 +134,10 @@ class CheckFlags(FlagGroup):
             raise UsageError("-f is missing: name the manifests to check, or - for standard input")
         if self.ask_server and self.against != LIVE:
             raise UsageError("--ask-server needs a live cluster: leave out --against")
+        if unknown := [name for name in self.disabled_plugins if name not in BUILT_IN]:
+            raise UsageError(
+                f"--disabled-plugin {unknown[0]}: the plug-ins that are evaluated are {', '.join(BUILT_IN)}"
+            )
         reject_stdin_twice([*self.files, Path(self.against)])
 
     def places(self) -> dict[Path, CheckForm]:
@@ -153,7 +167,7 @@ def command(*, flags: CheckFlags) -> None:
     flags.reject_contradictions()
     places = flags.places()
     documents, gaps = _read_manifests(flags.files)
-    result = _check(_open_cluster(flags), documents)
+    result = _check(_open_cluster(flags), documents, flags.disabled_plugins)
     document = _locate(replace(result, gaps=(*gaps, *result.gaps)))
     for path, form in places.items():
         _export(document, form, path)
@@ -209,14 +223,14 @@ def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
     return _OpenedCluster(cluster, replace(options, manifests=list_policies_among(cluster), cluster_policies=False))
 
 
-def _check(opened: _OpenedCluster, documents: Sequence[FileDocument]) -> CheckResult:
+def _check(opened: _OpenedCluster, documents: Sequence[FileDocument], disabled_plugins: Sequence[str]) -> CheckResult:
     from scanner.cluster.overlay import AppliedManifests, ClusterAfter
     from scanner.preview import check
 
     cluster, options = opened.cluster, opened.options
     bodies = (document.body for document in documents)
     after = ClusterAfter(cluster, AppliedManifests(bodies, options.languages, options.scope.namespaces[0]))
-    return check(after, cluster, documents, options, datetime.now(UTC), opened.applier)
+    return check(after, cluster, documents, options, datetime.now(UTC), opened.applier, disabled_plugins)
 
 
 def _locate(result: CheckResult) -> CheckDocument:
