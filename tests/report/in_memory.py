@@ -9,7 +9,7 @@ from itertools import starmap
 
 from scanner.model.outcome import Errored, Finding, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.population import EvaluatedObjects, KeptOfObject, LabelledObject, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
@@ -84,7 +84,7 @@ class ScanInMemory(StoredScan):
         """See `StoredScan`."""
         return FindingIndex()
 
-    def count_findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self, policies: frozenset[PolicyKey] | None = None) -> Mapping[int, int]:
         """See `StoredScan`."""
         return self.by_object
 
@@ -151,6 +151,10 @@ class ScanInMemory(StoredScan):
     def population(self) -> Iterator[RecordedObject]:
         """See `StoredScan`."""
         return iter(self.objects)
+
+    def labelled_population(self) -> Iterator[LabelledObject]:
+        """See `StoredScan`."""
+        return (LabelledObject(each, KeptOfObject()) for each in self.objects)
 
     def evaluated_objects(self) -> Iterator[EvaluatedObjects]:
         """See `StoredScan`."""
