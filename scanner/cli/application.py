@@ -23,6 +23,7 @@ from scanner.cli.commands import (
     rbac,
     report,
     runs,
+    sample,
     scan,
     scans,
     serve,
@@ -98,6 +99,9 @@ application.command(
 application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
     findings.command
 )
+application.command(
+    "sample", epilog=sample.EPILOG, short_help="Draw a sample of objects, passes, findings or days of runs."
+)(sample.command)
 application.command(
     "controls",
     epilog=controls.EPILOG,
