@@ -15,13 +15,15 @@ from typing import Final, Protocol, TypeVar
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match
+from scanner.audit.withheld_reads import Withheld, withholds_user
 from scanner.cel import CachingDecider
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import ADMISSION_API, Operation, ParamKind, Policy
+from scanner.model.policy import ADMISSION_API, Operation, ParamKind, Policy, PolicyKey
 from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, resource_of
 from scanner.model.scans.scan import ClusterIdentity, OutOfScope
+from scanner.model.withheld import has_withheld
 from scanner.mutate.schema import Schemas
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.language import derive_from_namespaces, list_constraints, list_document_kinds
@@ -71,7 +73,8 @@ class Rules:
 
     `mutating` and `validating` are the policies that can be evaluated, `unknown` those that cannot. `gaps` are lists that failed, and
     may concern any object. `webhooks` are called as well, and are not evaluated. `outside` are further rules that are not evaluated.
-    Unless it `knows_namespaces`, a Namespace that is missing may exist.
+    Unless it `knows_namespaces`, a Namespace that is missing may exist. `withheld` is what a snapshot withholds of the rules, None for
+    another cluster.
     """
 
     cluster: ClusterIdentity
@@ -85,6 +88,7 @@ class Rules:
     gaps: tuple[Gap, ...] = ()
     outside: tuple[OutOfScope, ...] = ()
     knows_namespaces: bool = True
+    withheld: Withheld | None = None
 
     def may_concern(self, kind: Kind) -> bool:
         """Return whether a policy or a webhook may match requests on a kind."""
@@ -109,7 +113,7 @@ def gather_rules(
 
     `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
-    listing = ScanLists(cluster, options.scope, ahead=False)
+    listing = ScanLists(cluster, options.scope, ahead=False, withheld=discovery.withholds)
     cluster.expect(_list_lists(discovery, options, requests))
     identity = cluster.identity()
     context = ScanContext(identity, options.user or cluster.requester(), options.scope)
@@ -145,8 +149,9 @@ def gather_rules(
     params = StoredParams((*discovery.kinds, *options.definitions), cluster, listing, policy_set.params)
     bound = tuple(each for language in languages for each in language.bound)
     unlabelled = {name: kinds for name, kinds in requests.items() if name and name not in described.by_name}
+    readers: set[PolicyKey] = set()
     unknown = (
-        *_find_unknown(listing, discovery, languages, bound, params, described.why_not),
+        *_find_unknown(listing, discovery, languages, bound, params, described.why_not, readers),
         *(_find_unlabelled(languages, unlabelled) if context.files else ()),
     )
     nowhere = {id(each.bound) for each in unknown if not each.namespace}
@@ -182,6 +187,13 @@ def gather_rules(
         ),
         outside=tuple(dict.fromkeys(item for language in languages for item in language.outside)),
         knows_namespaces=not described.why_not,
+        withheld=Withheld(
+            readers=frozenset(readers),
+            namespaces=frozenset(name for name, body in described.by_name.items() if has_withheld(body)),
+            user=withholds_user(context.user),
+        )
+        if discovery.withholds
+        else None,
     )
 
 
@@ -267,9 +279,13 @@ def _find_unknown(
     bound: tuple[BoundPolicy, ...],
     params: StoredParams,
     without_namespaces: str,
+    readers: set[PolicyKey],
 ) -> Iterator[UnknownPolicy]:
-    """The policies in force that cannot be evaluated about any object; `without_namespaces` is why Namespaces cannot be read."""
-    gaps = [*load_inventory(listing, languages), *find_unknown_param_kinds(bound, params, discovery)]
+    """The policies in force that cannot be evaluated about any object; `without_namespaces` is why Namespaces cannot be read.
+
+    Adds to `readers` the policies that read other objects of which a snapshot withholds parts.
+    """
+    gaps = [*load_inventory(listing, languages, readers), *find_unknown_param_kinds(bound, params, discovery)]
     reasons = {gap.where: gap.why for gap in reversed(gaps)}
     for each in bound:
         if why := reasons.get(make_policy_gap(each, "").where):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -72,7 +73,7 @@ class CheckFlags(FlagGroup):
         typer.Option(
             "--against",
             metavar="live|PATH",
-            help="The cluster whose policies decide: that of the kubeconfig, or files that stand for a cluster.",
+            help="The cluster whose policies decide: that of the kubeconfig, files that stand for a cluster, or a snapshot.",
         ),
     ] = LIVE
     namespace: Annotated[
@@ -167,7 +168,9 @@ def command(*, flags: CheckFlags) -> None:
     flags.reject_contradictions()
     places = flags.places()
     documents, gaps = _read_manifests(flags.files)
-    result = _check(_open_cluster(flags), documents, flags.disabled_plugins)
+    opened = _open_cluster(flags)
+    with closing(opened):
+        result = _check(opened, documents, flags.disabled_plugins)
     document = _locate(replace(result, gaps=(*gaps, *result.gaps)))
     for path, form in places.items():
         _export(document, form, path)
@@ -195,6 +198,8 @@ class _OpenedCluster:
     cluster: Base
     options: Options
     applier: DryRunApplier | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    close: Callable[[], None] = lambda: None
 
 
 def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
@@ -209,11 +214,7 @@ def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
     from scanner.cluster.snapshots.archive import is_snapshot
 
     if is_snapshot(Path(flags.against)):
-        raise UsageError(
-            f"--against {flags.against} is a snapshot: it withholds values of the live objects, which decide here. "
-            "Name a folder of manifests, or leave out --against"
-        )
-
+        return _open_snapshot(flags, options)
     cluster = SnapshotCluster(
         [Path(flags.against)],
         kubernetes_version=parse_kubernetes_version(flags.version),
@@ -223,6 +224,22 @@ def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
     return _OpenedCluster(cluster, replace(options, manifests=list_policies_among(cluster), cluster_policies=False))
 
 
+def _open_snapshot(flags: CheckFlags, options: Options) -> _OpenedCluster:
+    """The cluster of a snapshot, with the rules and at the time of its scan. Raises UsageError."""
+    from scanner.cli.flags.kyverno import KyvernoFlags
+    from scanner.cli.scanning.snapshots import restore_rules
+    from scanner.cluster.snapshots.objects import SnapshotObjects
+
+    if flags.namespace_label:
+        raise UsageError(
+            "--namespace-label is for files that do not describe a namespace: leave it out with a snapshot"
+        )
+    snapshot = SnapshotObjects(Path(flags.against), kubernetes_version=parse_kubernetes_version(flags.version))
+    kyverno = KyvernoFlags(kyverno_version=flags.kyverno_version, kyverno_filters=flags.kyverno_filters)
+    options = restore_rules(options, kyverno, flags.pod_security, snapshot.options)
+    return _OpenedCluster(snapshot, options, now=snapshot.started, close=snapshot.close)
+
+
 def _check(opened: _OpenedCluster, documents: Sequence[FileDocument], disabled_plugins: Sequence[str]) -> CheckResult:
     from scanner.cluster.overlay import AppliedManifests, ClusterAfter
     from scanner.preview import check
@@ -230,7 +247,7 @@ def _check(opened: _OpenedCluster, documents: Sequence[FileDocument], disabled_p
     cluster, options = opened.cluster, opened.options
     bodies = (document.body for document in documents)
     after = ClusterAfter(cluster, AppliedManifests(bodies, options.languages, options.scope.namespaces[0]))
-    return check(after, cluster, documents, options, datetime.now(UTC), opened.applier, disabled_plugins)
+    return check(after, cluster, documents, options, opened.now, opened.applier, disabled_plugins)
 
 
 def _locate(result: CheckResult) -> CheckDocument:

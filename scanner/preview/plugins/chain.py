@@ -14,7 +14,8 @@ from scanner.admission.params import ParamSource
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.release import Minor
-from scanner.model.resource import Resource, resource_of
+from scanner.model.resource import Kind, Resource, resource_of
+from scanner.model.withheld import has_withheld
 from scanner.mutate import registry
 from scanner.mutate.schema import Schemas
 from scanner.preview.plugins import classes, limit_ranger, service_account
@@ -104,7 +105,7 @@ class Plugins:
     # LimitRanger.
 
     def _list_limit_ranges(self, namespace: str) -> list[JsonObject]:
-        ranges = tuple(self.objects.list_all(LIMIT_RANGES, namespace))
+        ranges = [_known(each) for each in self.objects.list_all(LIMIT_RANGES, namespace)]
         schema = self.schemas.schema(LIMIT_RANGES) if ranges else None
         return [registry.decode(schema, each.body) if schema else each.body for each in ranges]
 
@@ -127,7 +128,7 @@ class Plugins:
         name = service_account.name_account(pod)
         account = self.objects.get(ACCOUNTS, namespace, name)
         if account is not None:
-            return account.body
+            return _known(account).body
         is_new = not dig(self.namespaces.get(namespace), "metadata", "uid")
         if name == service_account.DEFAULT and (self.files or is_new):
             return {"metadata": {"name": name}}  # a controller makes it in every namespace
@@ -153,7 +154,7 @@ class Plugins:
 
     def _set_priority(self, pod: JsonObject) -> JsonObject:
         """The pod with its priority; files need not have the classes of the system."""
-        listed = {each.name: each.body for each in self.objects.list_all(PRIORITY_CLASSES, "")}
+        listed = {each.name: _known(each).body for each in self.objects.list_all(PRIORITY_CLASSES, "")}
         known = {**classes.SYSTEM_CLASSES, **listed} if self.files else listed
         name = as_text(dig(pod, "spec", "priorityClassName"))
         if self.files and name and name not in known:
@@ -166,7 +167,7 @@ class Plugins:
         if name is None:
             return None
         if found := self.objects.get(RUNTIME_CLASSES, "", as_text(name)):
-            return found.body
+            return _known(found).body
         if self.files:
             raise ListFailed("failed", f"the files do not have the RuntimeClass {as_text(name)}")
         raise PluginRefusal(f'pod rejected: RuntimeClass "{as_text(name)}" not found', "spec.runtimeClassName")
@@ -177,6 +178,18 @@ class Plugins:
 
     def _check_overhead(self, pod: JsonObject) -> None:
         classes.reject_overhead(pod, self._find_runtime_class(pod))
+
+
+def concerns_plugins(kind: Kind) -> bool:
+    """Return whether a plug-in may change or refuse the objects of a kind."""
+    return not kind.group and kind.plural in (_PODS, _CLAIMS)
+
+
+def _known(resource: Resource) -> Resource:
+    """An object that a plug-in reads. Raises ListFailed if a snapshot withholds a part that may decide."""
+    if any(has_withheld(value) for field, value in resource.body.items() if field != "metadata"):
+        raise ListFailed("failed", f"the snapshot withholds a part of {resource.kind.kind} {resource.name}")
+    return resource
 
 
 def _is(resource: Resource, plural: str) -> bool:
