@@ -16,6 +16,7 @@ import typer
 from scanner.cli.flags.connection import Connection, RequestLimits, RequestTimeoutOption
 from scanner.cli.flags.flag_group import FlagGroup, with_flag_groups
 from scanner.cli.flags.kyverno import FiltersOption, KyvernoVersionOption, read_kyverno_configuration
+from scanner.cli.flags.manifests import KubernetesVersionOption, NamespaceLabelOption
 from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import reject_stdin_twice
@@ -97,23 +98,8 @@ class CheckFlags(FlagGroup):
     allow_unjudged: Annotated[
         bool, typer.Option("--allow-unjudged", help="Exit with code 0 although something is undecided.")
     ] = False
-    version: Annotated[
-        str,
-        typer.Option(
-            "--kubernetes-version",
-            metavar="VERSION",
-            help="With --against PATH: apply the rules of this Kubernetes release. Default: the newest supported one.",
-            show_default=False,
-        ),
-    ] = ""
-    namespace_label: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--namespace-label",
-            metavar="NS=KEY=VALUE",
-            help="With --against PATH: a label of a namespace that the files do not describe (repeatable).",
-        ),
-    ] = ()
+    version: KubernetesVersionOption = ""
+    namespace_label: NamespaceLabelOption = ()
     disabled_plugins: Annotated[
         tuple[str, ...],
         typer.Option(
@@ -230,10 +216,6 @@ def _open_snapshot(flags: CheckFlags, options: Options) -> _OpenedCluster:
     from scanner.cli.scanning.snapshots import restore_rules
     from scanner.cluster.snapshots.objects import SnapshotObjects
 
-    if flags.namespace_label:
-        raise UsageError(
-            "--namespace-label is for files that do not describe a namespace: leave it out with a snapshot"
-        )
     snapshot = SnapshotObjects(Path(flags.against), kubernetes_version=parse_kubernetes_version(flags.version))
     kyverno = KyvernoFlags(kyverno_version=flags.kyverno_version, kyverno_filters=flags.kyverno_filters)
     options = restore_rules(options, kyverno, flags.pod_security, snapshot.options)
