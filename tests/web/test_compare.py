@@ -155,6 +155,7 @@ def test_problems_of_one_cluster_alone_have_a_cause(fleet: Served) -> None:
         for cause in ("The policy is bound on the left only", "The policy or a binding differs")
     ]
     assert "<del>-- expression: object.spec.replicas &lt;= 5</del>" in page.text
+    assert ["Deployment shop/api", "too many replicas"] == page.rows("prod | Deployment shop/api")[0].split(" | ")[1:3]
     links = [link for link in page.links("/clusters/") if "/problems/" in link]
     assert 2 == len(links)
     assert {_OK} == {fleet.get(link).status for link in links}

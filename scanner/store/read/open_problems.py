@@ -29,6 +29,7 @@ from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.findings import PROBLEM, is_in_problem_at, is_open_in
 from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
 from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.stored_texts import fill_template, has_marks
 from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
 
 
@@ -280,7 +281,10 @@ def read_open_workloads(
 
 
 class OpenProblem(NamedTuple):
-    """An open problem by its content, which is the same in every cluster: a check of a policy, and a workload. `number` is its id there."""
+    """An open problem by its content, which is the same in every cluster: a check of a policy, and a workload. `number` is its id there.
+
+    `message` is that of its findings, empty if they have several or would be changes.
+    """
 
     policy: PolicyKey
     check: CheckKind
@@ -289,18 +293,34 @@ class OpenProblem(NamedTuple):
     namespace: str
     name: str
     number: int
+    message: str
+
+
+_MESSAGE: Final = case(
+    (
+        and_(
+            func.min(VERDICTS.c.message) == func.max(VERDICTS.c.message),
+            func.min(VERDICTS.c.outcome) == func.max(VERDICTS.c.outcome),
+            func.max(VERDICTS.c.outcome) != "wouldChange",
+        ),
+        func.max(VERDICTS.c.message),
+    ),
+    else_="",
+).label("message")
 
 
 def read_open_problems(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenProblem]:
     """The open problems of a scan, in no order; waived, excepted and unchecked findings make none."""
-    problem, workload, tables = _select_workloads(connection, place, waived)
-    check = CHECKS.c
-    columns = check.language, check.policy, check.kind, check.expression, *workload, problem.problem
+    problem, workload, tables = _select_workloads(connection, place, waived, _MESSAGE)
+    check, identity = CHECKS.c, OBJECTS.c
+    names = problem.message, identity.name, identity.namespace
+    columns = check.language, check.policy, check.kind, check.expression, *workload, problem.problem, *names
     wanted = select(*columns).select_from(tables).execution_options(yield_per=_PORTION)
     with connection.execute(wanted) as result:
         for portion in result.partitions():
-            for language, policy, kind, *rest in portion:
-                yield OpenProblem((language, policy), CheckKind(kind), *rest)
+            for language, policy, kind, *content, message, name, namespace in portion:
+                filled = fill_template(message, name, namespace) if has_marks(message) else message
+                yield OpenProblem._make(((language, policy), CheckKind(kind), *content, filled))
 
 
 def _select_workloads(

@@ -7,7 +7,7 @@ one policy: digests and ids may differ between clusters although nothing else do
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
@@ -156,9 +156,10 @@ def _difference(
 
 
 class OneSidedProblem(NamedTuple):
-    """A problem that is open in one of the clusters: `side` is 0 for the left one. `check` is its expression."""
+    """A problem that is open in one of the clusters: `side` is 0 for the left one. Without a message, `check` tells it apart: an expression."""
 
     workload: str
+    message: str
     check: str
     side: int
     id: str
@@ -190,38 +191,36 @@ class CauseOfProblems:
 
 
 _Content: TypeAlias = tuple[str, tuple[str, ...], str, str, str]
-_Numbers: TypeAlias = tuple[list[int], list[int]]
+_Found: TypeAlias = tuple[list[OpenProblem], list[OpenProblem]]
 
 
 def compare_problems(
     pairs: Sequence[PolicyPair], left: Iterator[OpenProblem], right: Iterator[OpenProblem]
 ) -> list[PolicyProblems]:
     """The problems of each policy that has some, in the order of the pairs."""
-    found: defaultdict[PolicyKey, dict[_Content, _Numbers]] = defaultdict(dict)
-    expressions: dict[tuple[str, ...], str] = {}
+    found: defaultdict[PolicyKey, dict[_Content, _Found]] = defaultdict(dict)
     for side, problems in enumerate((left, right)):
         for each in problems:
-            tokens = split_tokens(each.expression)
-            expressions.setdefault(tokens, each.expression)
-            content = each.check.value, tokens, each.namespace, each.name, each.kind
-            found[each.policy].setdefault(content, ([], []))[side].append(each.number)
-    return [_split(pair, found[pair.key], expressions) for pair in pairs if pair.key in found]
+            content = each.check.value, split_tokens(each.expression), each.namespace, each.name, each.kind
+            found[each.policy].setdefault(content, ([], []))[side].append(each)
+    return [_split(pair, found[pair.key].values()) for pair in pairs if pair.key in found]
 
 
-def _split(
-    pair: PolicyPair, found: Mapping[_Content, _Numbers], expressions: Mapping[tuple[str, ...], str]
-) -> PolicyProblems:
+def _split(pair: PolicyPair, found: Iterable[_Found]) -> PolicyProblems:
     """The problems of a policy, those that both clusters have apart. A policy may have a check several times."""
     one_sided: list[OneSidedProblem] = []
     both = 0
-    for (_, tokens, namespace, name, kind), numbers in found.items():
-        shared = min(map(len, numbers))
+    for sides in found:
+        shared = min(map(len, sides))
         both += shared
-        workload = f"{kind} {'/'.join(filter(None, (namespace, name)))}"
-        for side in (0, 1):
-            rest = sorted(numbers[side])[shared:]
-            one_sided += [OneSidedProblem(workload, expressions[tokens], side, problem_id(each)) for each in rest]
+        for side, problems in enumerate(sides):
+            one_sided += [_make_one_sided(each, side) for each in problems[shared:]]
     return PolicyProblems(pair, tuple(sorted(one_sided)), both)
+
+
+def _make_one_sided(problem: OpenProblem, side: int) -> OneSidedProblem:
+    workload = f"{problem.kind} {'/'.join(filter(None, (problem.namespace, problem.name)))}"
+    return OneSidedProblem(workload, problem.message, problem.expression, side, problem_id(problem.number))
 
 
 def group_by_cause(problems: Sequence[PolicyProblems]) -> list[CauseOfProblems]:
