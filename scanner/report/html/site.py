@@ -305,6 +305,7 @@ def _list_history_pages(document: Document) -> Iterator[NavigationEntry]:
     changes = document.changes
     changed = changes.new + changes.reopened + changes.resolved if is_compared(document) else None
     yield NavigationEntry("changes.html", "Changes", changed)
+    yield NavigationEntry("resolved.html", "Resolved")
     yield NavigationEntry("charts.html", "Charts")
     yield NavigationEntry("runs.html", "Runs")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, TypeVar
@@ -32,7 +32,7 @@ from scanner.model.scans.problem_numbers import (
     ProblemTotals,
     SeverityRanks,
 )
-from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scans.register import MOST_RESOLVED, RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     Coverage,
@@ -66,6 +66,7 @@ from scanner.store.read.findings import (
     read_by_problem,
     read_findings_of_rows,
     read_resolved,
+    read_resolved_before,
     read_scan_ends,
     read_seen,
 )
@@ -292,6 +293,15 @@ class SqlScan(StoredScan):
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_resolved(connection, place.cluster, place.revision))
+
+    def resolved_before(self) -> Iterator[StoredFinding]:
+        """See `StoredScan`."""
+        first = datetime.combine(self._last_day - timedelta(days=RECENT), time(), UTC)
+        return self._stream(
+            lambda connection, place: read_resolved_before(
+                connection, place.cluster, place.revision, first, MOST_RESOLVED
+            )
+        )
 
     def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """See `StoredScan`."""
