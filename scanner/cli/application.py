@@ -21,6 +21,7 @@ from scanner.cli.commands import (
     findings,
     policies,
     rbac,
+    reperform,
     report,
     runs,
     sample,
@@ -102,6 +103,9 @@ application.command("findings", epilog=findings.EPILOG, short_help="List the fin
 application.command(
     "sample", epilog=sample.EPILOG, short_help="Draw a sample of objects, passes, findings or days of runs."
 )(sample.command)
+application.command("reperform", epilog=reperform.EPILOG, short_help="Evaluate the items of a packet again.")(
+    reperform.command
+)
 application.command(
     "controls",
     epilog=controls.EPILOG,

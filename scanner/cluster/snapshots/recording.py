@@ -30,9 +30,10 @@ _UNREADABLE: Final[JsonObject] = {}
 class RecordingCluster:
     """The same cluster; `close` completes the snapshot. Satisfies `Cluster`."""
 
-    def __init__(self, cluster: Cluster, writer: SnapshotWriter) -> None:
-        """Record into a snapshot that has begun."""
+    def __init__(self, cluster: Cluster, writer: SnapshotWriter, *, is_redacted: bool = False) -> None:
+        """Record into a file that has begun. The pages of a snapshot are redacted already, and are written as they are."""
         self._cluster = cluster
+        self._is_redacted = is_redacted
         self._writer = writer
         self._pages = 0
         self._lists: list[facts.RecordedList] = []
@@ -50,6 +51,10 @@ class RecordingCluster:
     def __exit__(self, *_: object) -> None:
         """Remove a snapshot that is not complete."""
         self._writer.discard()
+
+    def add(self, name: str, content: bytes) -> None:
+        """Add a member besides those of a snapshot. Raises UsageError."""
+        self._writer.add(name, content)
 
     def close(self, *, started: datetime, options: JsonObject) -> str:
         """Complete the snapshot of a scan with these options, and return its SHA-256 in hex. Raises UsageError."""
@@ -134,9 +139,10 @@ class RecordingCluster:
     def _write(self, page: Page, recorded: facts.RecordedList) -> None:
         self._pages += 1
         member = f"pages/{self._pages:06}.json"
-        data, withheld = redact_page(page, metadata_only=recorded.metadata_only)
+        redacted = (page.data, 0) if self._is_redacted else redact_page(page, metadata_only=recorded.metadata_only)
+        data, withheld = redacted
         self.withheld += withheld
-        self._writer.add(member, data)
+        self._writer.add(member, bytes(data))
         recorded.pages.append(
             facts.RecordedPage(member, page.number, page.resource_version, page.seconds, page.inconsistency)
         )
