@@ -94,8 +94,8 @@ def write_packet(
 ) -> tuple[ItemResult, ...]:
     """Write the packet of a sample, and return what evaluating its items again gives. Raises UsageError."""
     from scanner import __version__
-    from scanner.cluster.snapshots.archive import PACKET, SnapshotWriter
-    from scanner.cluster.snapshots.packets import record_chosen
+    from scanner.cluster.snapshots.packets import PacketWriter
+    from scanner.cluster.snapshots.recording import RecordingCluster
     from scanner.proof.reperformance import compare
     from scanner.proof.verdicts import ObjectName
     from scanner.report.html.packet import Packet
@@ -107,7 +107,7 @@ def write_packet(
         policies = _find_policies(description, document)
         parts = tuple(_list_parts(store, document, description, policies))
         items = tuple(part.expected for part in parts)
-        with record_chosen(chosen, SnapshotWriter(out, __version__, form=PACKET)) as recording:
+        with RecordingCluster(chosen, PacketWriter(out, __version__)) as recording:
             replay = evaluate_again(recording, chosen, [item.object for item in items])
             results = compare(items, replay, policies)
             bodies = {ObjectName(*name): body for name, body in chosen.bodies.items()}

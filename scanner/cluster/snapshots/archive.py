@@ -79,13 +79,18 @@ def is_snapshot(path: Path) -> bool:
     return False
 
 
+def partial_path(path: Path, process: int) -> Path:
+    """The file of a snapshot that a process has not completed."""
+    return path.with_name(f".{path.name}.{process}.partial")
+
+
 class SnapshotWriter:
     """Writes a snapshot beside its path, and puts it there when it is complete. Only its owner may read it."""
 
     def __init__(self, path: Path, tool_version: str, version: int = VERSION, form: ArchiveForm = SNAPSHOT) -> None:
         """Begin a file in a version of the format. Raises UsageError for a path that exists or cannot be written."""
         self._path, self._flag = path, form.flag
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self._partial = partial_path(path, os.getpid())
         if path.exists():
             raise UsageError(f"{form.flag} {path} exists already: name a new file")
         try:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from scanner.audit.items import decode_items
-from scanner.cluster.snapshots.archive import SnapshotWriter
-from scanner.cluster.snapshots.recording import RecordingCluster
+from scanner.cluster.snapshots.archive import PACKET, SnapshotWriter
 from scanner.cluster.snapshots.replay import ReplayedCluster, narrow
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, Page
@@ -49,9 +48,28 @@ class ChosenObjects(ReplayedCluster):
                 yield own
 
 
-def record_chosen(chosen: ChosenObjects, writer: SnapshotWriter) -> RecordingCluster:
-    """The same cluster, which is written into a packet while it is read."""
-    return RecordingCluster(chosen, writer, is_redacted=True)
+class PacketWriter:
+    """Writes a packet. The pages of a snapshot are redacted already, and are written as they are. Satisfies `PageWriter`."""
+
+    def __init__(self, path: Path, tool_version: str) -> None:
+        """Begin a packet. Raises UsageError for a path that exists or cannot be written."""
+        self._writer = SnapshotWriter(path, tool_version, form=PACKET)
+
+    def add(self, name: str, content: bytes) -> None:
+        """See PageWriter."""
+        self._writer.add(name, content)
+
+    def add_page(self, name: str, page: Page, *, metadata_only: bool) -> None:  # noqa: ARG002 - see PageWriter
+        """See PageWriter."""
+        self._writer.add(name, page.data)
+
+    def close(self) -> tuple[str, int]:
+        """See PageWriter."""
+        return self._writer.close(), 0
+
+    def discard(self) -> None:
+        """See PageWriter."""
+        self._writer.discard()
 
 
 def _name_of(kind: Kind, item: Json) -> Name:
