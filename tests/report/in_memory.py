@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import starmap
 
-from scanner.model.outcome import Errored, WouldChange
+from scanner.model.outcome import Errored, Finding, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, KeptOfObject, LabelledObject, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
@@ -61,6 +61,10 @@ class ScanInMemory(StoredScan):
     def findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return iter(self.found())
+
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """See `StoredScan`."""
+        return iter(sorted((stored.finding for stored in self.found()), key=lambda finding: finding.fingerprint))
 
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""

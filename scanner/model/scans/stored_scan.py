@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scanner.model.outcome import Finding
 from scanner.model.policy import PolicyKey
 from scanner.model.population import EvaluatedObjects, LabelledObject, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
@@ -58,6 +59,10 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def findings(self) -> Iterator[StoredFinding]:
         """The findings of the scan, ordered by policy, binding, param, check, kind, namespace and name."""
+
+    @abstractmethod
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """The same findings in ascending order of their fingerprints, without their excerpts."""
 
     @abstractmethod
     def resolved_findings(self) -> Iterator[StoredFinding]:

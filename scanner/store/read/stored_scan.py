@@ -14,7 +14,7 @@ import orjson
 from sqlalchemy import Connection, Engine, func, select
 
 from scanner.errors import UsageError
-from scanner.model.outcome import Gap, GapKind
+from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import ACTIONS, Binding, Policy, PolicyKey
 from scanner.model.population import EvaluatedObjects, LabelledObject, RecordedObject
 from scanner.model.reading import UNKNOWN_READING, Reading
@@ -80,6 +80,7 @@ from scanner.store.read.open_problems import (
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
 from scanner.store.read.problem_history import read_problem_history
+from scanner.store.read.recorded_findings import read_by_fingerprint
 from scanner.store.read.recorded_objects import (
     read_evaluated_objects,
     read_labelled_population,
@@ -281,6 +282,10 @@ class SqlScan(StoredScan):
     def findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_seen(connection, *place))
+
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: read_by_fingerprint(connection, *place))
 
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
