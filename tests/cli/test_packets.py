@@ -124,6 +124,16 @@ def test_the_page_is_complete_and_loads_nothing(everything: Path) -> None:
     assert "ask the sender for the SHA-256" in page
 
 
+def test_the_digests_are_those_of_the_report(everything: Path) -> None:
+    """A reader finds them in every report of the scan."""
+    parts = members(everything / "p.zip")
+    digests = orjson.loads(parts["expected.json"])["digests"]
+    report = json.loads(run(everything, "report", "-o", "json").stdout)
+    assert {"method", "rules", "population", "findings"} <= digests.keys()
+    assert all(digest in json.dumps(report) for digest in digests.values())
+    assert all(digest in parts["index.html"].decode() for digest in digests.values())
+
+
 def test_the_parts_for_readers_need_no_program(everything: Path) -> None:
     """Each item is a JSON document with its object and its verdicts, and the sample follows from the files."""
     parts = members(everything / "p.zip")

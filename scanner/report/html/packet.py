@@ -103,6 +103,7 @@ class Packet:
             **head_json(self.document.stored.scan),
             "snapshot": self.snapshot,
             "policies": policies,
+            "digests": {each.section: each.digest for each in self.document.digests.sections},
             "sample": orjson.loads(dump(self.description.json())),
             "items": [part.expected.to_json() for part in self.parts],
         }
