@@ -22,6 +22,7 @@ from scanner.cli.commands import (
     packet,
     policies,
     rbac,
+    reperform,
     report,
     runs,
     sample,
@@ -103,6 +104,9 @@ application.command("findings", epilog=findings.EPILOG, short_help="List the fin
 application.command(
     "sample", epilog=sample.EPILOG, short_help="Draw a sample of objects, passes, findings or days of runs."
 )(sample.command)
+application.command("reperform", epilog=reperform.EPILOG, short_help="Evaluate the items of a packet again.")(
+    reperform.command
+)
 application.command(
     "controls",
     epilog=controls.EPILOG,

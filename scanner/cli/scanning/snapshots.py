@@ -67,10 +67,10 @@ def of_replay(flags: ScanFlags, snapshot: Path | None) -> Iterator[ScanFlags]:
 def begin_recording(cluster: Cluster, path: Path) -> RecordingCluster:
     """A cluster that is written into a new snapshot. Raises UsageError for a path that exists or cannot be written."""
     from scanner import __version__
-    from scanner.cluster.snapshots.archive import SnapshotWriter
+    from scanner.cluster.snapshots.page_writer import open_page_writer
     from scanner.cluster.snapshots.recording import RecordingCluster
 
-    return RecordingCluster(cluster, SnapshotWriter(path, __version__))
+    return RecordingCluster(cluster, open_page_writer(path, __version__))
 
 
 def write_options(options: Options, flags: ScanFlags) -> JsonObject:
