@@ -141,8 +141,15 @@ class Sample:
 def draw(request: SampleRequest, population: BinaryIO) -> Sample:
     """Draw a sample from a `population.csv`, which is read three times and never kept.
 
-    Raises UsageError for an empty population, and for more strata than items.
+    Raises UsageError for an empty population, for more strata than items, and for a file that is no such population.
     """
+    try:
+        return _draw(request, population)
+    except (ValueError, IndexError, csv.Error) as error:
+        raise UsageError(f"population.csv is no population of {request.of}: {error}") from error
+
+
+def _draw(request: SampleRequest, population: BinaryIO) -> Sample:
     sha256 = digest_of(population)
     titles, rows = _read(population)
     places = [titles.index(name) for name in request.strata]

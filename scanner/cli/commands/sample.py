@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 EPILOG: Final = (
     "Examples: `assay sample --policy require-labels --of passes --n 25 --seed 2026-Q4 --out sample/` · "
     "`assay sample --confidence 95 --tolerable 5 --seed 2026-Q4 --stratify namespace --out sample/` · "
-    "`assay sample --of runs --n 10 --seed 2026-Q4 --since 2026-10-01 --until 2026-12-31 --out runs/`. "
-    "Exit codes: 0 drawn · 2 usage or configuration · 4 could not run."
+    "`assay sample --of runs --n 10 --seed 2026-Q4 --since 2026-10-01 --until 2026-12-31 --out runs/` · "
+    "`assay sample --n 25 --seed 2026-Q4 --snapshot scan.snapshot --out packet.zip`. "
+    "Exit codes: 0 drawn · 1 a verdict of the packet differs · 2 usage or configuration · 4 could not run."
 )
 _ITEMS: Final = 25
+_DIFFERS: Final = 1
 _SHOWN: Final = 25
 
 
@@ -44,7 +46,12 @@ def command(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder to write: new, empty, or of an earlier sample.")
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR|PACKET.zip",
+            help="Folder to write: new, empty, or of an earlier sample. With --snapshot: new file.",
+        ),
     ],
     of: Annotated[SampleOf, typer.Option("--of", help="Items of the population.")] = SampleOf.OBJECTS,
     policy: Annotated[
@@ -106,6 +113,15 @@ def command(
             show_default=False,
         ),
     ] = "",
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--snapshot",
+            metavar="FILE",
+            help="Make a packet: the items with everything that their verdicts depend on, from the snapshot of the scan.",
+            show_default=False,
+        ),
+    ] = None,
     scan: ScanOption = LAST,
     *,
     posture_flags: PostureFlags,
@@ -113,10 +129,13 @@ def command(
     cluster_name: ClusterNameOption = "",
 ) -> None:
     """Draw a sample by a rule that another person can follow: of objects, passes, findings, or days of the register."""
+    from scanner.cli.scanning.packets import write_packet
+    from scanner.proof.reperformance import ItemState, count_states, describe
     from scanner.report.formats.samples import SampleDescription, sample_of
 
     request = SampleRequest(of, _read_size(n, confidence, tolerable), seed, _read_strata(stratify))
     _reject_combinations(request, policy, since, until)
+    _reject_target(out, snapshot, of)
     with open_reader_at(db) as store, TemporaryFile() as population:
         if of is SampleOf.RUNS:
             subject = _write_register(store, cluster_name, since, until, population)
@@ -124,8 +143,15 @@ def command(
         else:
             document = _read_document(store, scan, cluster_name, posture_flags)
             description = sample_of(document, request, policy, population)
+            if snapshot:
+                results = write_packet(store, document, description, population, snapshot, out)
+                sentences(
+                    (*_list_items(description), *map(_keep_indented, describe(results)), "", f"The packet is {out}.")
+                )
+                raise typer.Exit(_DIFFERS if count_states(results)[ItemState.DIFFERS] else 0)
         _write_folder(description, population, out)
-    sentences(_conclude(description, out))
+    where = f"The list is in {out}. It has no objects: a packet with what decided about each item needs --snapshot."
+    sentences((*_list_items(description), where))
 
 
 def _write_folder(description: SampleDescription, population: BinaryIO, out: Path) -> None:
@@ -145,15 +171,14 @@ def _write_folder(description: SampleDescription, population: BinaryIO, out: Pat
             samples.write_data(description, file)
 
 
-def _conclude(description: SampleDescription, out: Path) -> Iterator[str | Code]:
-    """The rule, the items, and where the files are."""
+def _list_items(description: SampleDescription) -> Iterator[str | Code]:
+    """The rule and the items."""
     yield from map(_keep_indented, description.lines())
     yield ""
     yield from (Code(f"{place:>6}  {item.id}") for place, item in enumerate(description.sample.items[:_SHOWN], 1))
     if (more := len(description.sample.items) - _SHOWN) > 0:
         yield f"        and {more} more in sample.csv"
     yield ""
-    yield f"The list is in {out}. It has no objects: a packet with what decided about each item needs --snapshot."
 
 
 def _keep_indented(line: str) -> str | Code:
@@ -181,6 +206,21 @@ def _reject_combinations(request: SampleRequest, policy: str, since: str, until:
         raise UsageError("--of runs draws days of the register, which has no policies: leave out --policy")
     if request.of is not SampleOf.RUNS and (since or until):
         raise UsageError("--since and --until need --of runs: the population of a scan is that of its own time")
+
+
+def _reject_target(out: Path, snapshot: Path | None, of: SampleOf) -> None:
+    """Raise UsageError for a packet without a snapshot, and for a folder with one."""
+    is_packet = out.suffix == ".zip"
+    if snapshot and of is SampleOf.RUNS:
+        raise UsageError("--snapshot has objects, and no runs: leave it out with --of runs")
+    if snapshot and not is_packet:
+        raise UsageError(f"--out {out}: a packet is a file: name one that ends with .zip")
+    if is_packet and not snapshot:
+        raise UsageError(
+            f"--out {out}: a packet needs --snapshot FILE, the snapshot of the scan; name a folder for the list alone"
+        )
+    if out.exists() and is_packet:
+        raise UsageError(f"--out {out} exists already: name a new file")
 
 
 def _read_document(store: SqlReader, scan: str, cluster_name: str, flags: PostureFlags) -> Document:

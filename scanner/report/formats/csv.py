@@ -38,17 +38,17 @@ def write(out: TextIO, head: Sequence[str], rows: Iterable[Sequence[str]]) -> No
 def open_rows(out: TextIO) -> Callable[[Iterable[Sequence[str]]], None]:
     """Return a function that adds rows as `write` writes them."""
     writer = csv.writer(out, lineterminator="\n")
-    return lambda rows: writer.writerows([_cell(cell) for cell in row] for row in rows)
+    return lambda rows: writer.writerows([cell(text) for text in row] for row in rows)
 
 
 def line(cells: Sequence[str]) -> str:
     """Cells as `write` writes them, without a line feed; cells and lines may be joined by commas."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([_cell(cell) for cell in cells])
+    csv.writer(out, lineterminator="\n").writerow([cell(text) for text in cells])
     return out.getvalue()[:-1]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """The text with escapes for characters that do not print: a terminal that shows the file obeys none of them."""
     return guard_formula(visible(text, lines=True))
 

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final, TextIO
 
 from scanner.errors import UsageError
 from scanner.model.policy import PolicyKey
+from scanner.model.population import RecordedObject
 from scanner.model.scans.scan import ScanRecord
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.proof.sampling import ID_COLUMNS, Sample, SampleOf, SampleRequest, draw
@@ -104,6 +105,11 @@ def _list_objects(
     for item, owner in objects:
         if item.id not in failing and (every or rows.matched(item, policies, evaluated=passes)):
             yield (*rows.cells(item), *owner)
+
+
+def name_object(item: RecordedObject) -> str:
+    """The id of an object in a sample: the cells of its line of the population."""
+    return "/".join(map(csv.cell, (item.api_version, item.kind, item.namespace, item.name, item.uid)))
 
 
 # Days of the register of runs.
