@@ -25,6 +25,7 @@ from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo, build_u
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
 from scanner.preview.check import decide_request
+from scanner.preview.plugins import BUILT_IN, Plugins
 from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request
 from scanner.preview.rules import Rules
@@ -215,6 +216,15 @@ def _select(prepared: PreparedScan, keys: frozenset[PolicyKey]) -> Rules:
         cluster=prepared.cluster,
         context=prepared.evaluation_context,
         schemas=prepared.listing.relay,
+        # A living pod has what built-in plug-ins add, and a template is evaluated as it is: the report says which of both it was.
+        plugins=Plugins(
+            objects=prepared.evaluation_context.params,
+            schemas=prepared.listing.relay,
+            namespaces=prepared.evaluation_context.namespaces,
+            release=prepared.context.rules,
+            files=prepared.context.files,
+            disabled=BUILT_IN,
+        ),
         mutating=tuple(sorted((each for each in bound if each.combination), key=lambda each: each.policy.key)),
         validating=tuple(each for each in bound if each.combination is None and each.policy.key in keys),
     )

@@ -335,7 +335,7 @@ def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Optio
     if flags.against == _LIVE:
         return flags.connection.cluster(flags.limits), options
     from scanner.cli.scanning.inputs import list_policies_among
-    from scanner.cli.scanning.snapshots import open_snapshot, restore_rules
+    from scanner.cli.scanning.snapshots import open_snapshot, restore_request, restore_rules
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.cluster.snapshots.archive import is_snapshot
 
@@ -343,7 +343,8 @@ def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Optio
     if is_snapshot(path):
         replayed = open_snapshot(path, kubernetes_version="")
         stack.callback(replayed.close)
-        return replayed, restore_rules(options, flags, replayed.options)
+        options = restore_rules(options, flags.kyverno, flags.pod_security, replayed.options)
+        return replayed, restore_request(options, replayed.options)
     files = SnapshotCluster([path], languages=options.languages)
     return files, replace(options, manifests=list_policies_among(files), cluster_policies=False)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
@@ -69,10 +69,10 @@ def of_replay(flags: ScanFlags, snapshot: Path | None) -> Iterator[ScanFlags]:
 def begin_recording(cluster: Cluster, path: Path) -> RecordingCluster:
     """A cluster that is written into a new snapshot. Raises UsageError for a path that exists or cannot be written."""
     from scanner import __version__
-    from scanner.cluster.snapshots.archive import SnapshotWriter
+    from scanner.cluster.snapshots.page_writer import open_page_writer
     from scanner.cluster.snapshots.recording import RecordingCluster
 
-    return RecordingCluster(cluster, SnapshotWriter(path, __version__))
+    return RecordingCluster(cluster, open_page_writer(path, __version__))
 
 
 def write_options(options: Options, flags: ScanFlags) -> JsonObject:
@@ -121,50 +121,52 @@ def _write_manifest(manifest: Manifest) -> dict[str, Json]:
     return {"source": manifest.source, "body": body, "isNamed": manifest.is_named, "withheld": places}
 
 
-class LanguageFlags(Protocol):
-    """The flags that decide how policies of some languages are evaluated."""
-
-    @property
-    def kyverno(self) -> KyvernoFlags:
-        """Those of Kyverno's policies."""
-        ...
-
-    @property
-    def pod_security(self) -> PodSecurityFlags:
-        """Those of Pod Security."""
-        ...
-
-
 def restore_options(options: Options, flags: ScanFlags, recorded: JsonObject) -> Options:
     """The options of a replay: those of the flags, and where a flag has its default those of the snapshot."""
-    options = replace(
-        restore_rules(options, flags, recorded, with_files=not flags.policies.files),
-        assume_bound=options.assume_bound or tuple(_read_pair(each) for each in as_list(recorded.get("assumeBound"))),
-        allow_empty=options.allow_empty or recorded.get("allowEmpty") is True,
-        method=replace(options.method, chunk_size=0),
-    )
-    return options if flags.policies.files else replace(options, notes=texts(recorded.get("notes")))
-
-
-def restore_rules(options: Options, flags: LanguageFlags, recorded: JsonObject, *, with_files: bool = True) -> Options:
-    """The options with the scope, the user and the rules of a snapshot, where a flag has its default.
-
-    The rules are also those of the policy files, if `with_files`.
-    """
-    from scanner.cluster.snapshots.facts import read_kind, read_user
-    from scanner.model.outcome import Gap, GapKind
-    from scanner.model.scans.scan import OutOfScope
+    from scanner.cluster.snapshots.facts import read_user
 
     options = replace(
         options,
         scope=_restore_scope(options.scope, as_object(recorded.get("scope"))),
-        languages=_restore_languages(flags, recorded),
+        languages=_restore_languages(flags.kyverno, flags.pod_security, recorded),
         cluster_policies=options.cluster_policies and recorded.get("clusterPolicies") is True,
         derived_policies=options.derived_policies and recorded.get("derivedPolicies") is True,
+        assume_bound=options.assume_bound or tuple(_read_pair(each) for each in as_list(recorded.get("assumeBound"))),
         user=options.user or (read_user(recorded["user"]) if recorded.get("user") else None),
+        allow_empty=options.allow_empty or recorded.get("allowEmpty") is True,
+        method=replace(options.method, chunk_size=0),
     )
-    if not with_files:
-        return options
+    return options if flags.policies.files else _restore_documents(options, recorded)
+
+
+def restore_request(options: Options, recorded: JsonObject) -> Options:
+    """The options with the scope and the user of a snapshot, where those of the flags have their default."""
+    from scanner.cluster.snapshots.facts import read_user
+
+    user = options.user or (read_user(recorded["user"]) if recorded.get("user") else None)
+    return replace(options, scope=_restore_scope(options.scope, as_object(recorded.get("scope"))), user=user)
+
+
+def restore_rules(
+    options: Options, kyverno: KyvernoFlags, pod_security: PodSecurityFlags, recorded: JsonObject
+) -> Options:
+    """The options with the rules of a snapshot, as admission has them: assumed bindings and modes of Kyverno's reports are left out."""
+    as_admission = {**recorded, "kyverno": {**as_object(recorded.get("kyverno")), "compat": ""}}
+    options = replace(
+        options,
+        languages=_restore_languages(kyverno, pod_security, as_admission),
+        cluster_policies=recorded.get("clusterPolicies") is True,
+        derived_policies=recorded.get("derivedPolicies") is True,
+    )
+    return _restore_documents(options, recorded)
+
+
+def _restore_documents(options: Options, recorded: JsonObject) -> Options:
+    """The options with the policy files of the scan that made a snapshot."""
+    from scanner.cluster.snapshots.facts import read_kind
+    from scanner.model.outcome import Gap, GapKind
+    from scanner.model.scans.scan import OutOfScope
+
     outside = (
         tuple(as_text(dig(item, key)) for key in ("kind", "name", "why")) for item in as_list(recorded.get("outside"))
     )
@@ -174,6 +176,7 @@ def restore_rules(options: Options, flags: LanguageFlags, recorded: JsonObject, 
         definitions=tuple(map(read_kind, as_list(recorded.get("definitions")))),
         gaps=tuple(Gap(GapKind(kind), where, why) for kind, where, why in map(texts, as_list(recorded.get("gaps")))),
         outside=tuple(OutOfScope(*item) for item in outside),
+        notes=texts(recorded.get("notes")),
     )
 
 
@@ -207,7 +210,9 @@ def _restore_scope(scope: Scope, recorded: JsonObject) -> Scope:
     return replace(scope, **fields)
 
 
-def _restore_languages(flags: LanguageFlags, recorded: JsonObject) -> tuple[Language, ...]:
+def _restore_languages(
+    kyverno_flags: KyvernoFlags, pod_security_flags: PodSecurityFlags, recorded: JsonObject
+) -> tuple[Language, ...]:
     from scanner.cli.flags.kyverno import read_kyverno_configuration
     from scanner.cluster.yaml import load
     from scanner.documents.composer import compose
@@ -220,16 +225,16 @@ def _restore_languages(flags: LanguageFlags, recorded: JsonObject) -> tuple[Lang
     import orjson  # isort: skip
 
     of_kyverno, of_pods = recorded.get("kyverno"), as_object(recorded.get("podSecurity"))
-    filters = flags.kyverno.kyverno_filters or texts(dig(of_kyverno, "filters"))
+    filters = kyverno_flags.kyverno_filters or texts(dig(of_kyverno, "filters"))
     kyverno = KyvernoOptions(
-        compat=flags.kyverno.compat or as_text(dig(of_kyverno, "compat")),
+        compat=kyverno_flags.compat or as_text(dig(of_kyverno, "compat")),
         parse=load,
-        network=flags.kyverno.network(),
+        network=kyverno_flags.network(),
         configuration=read_kyverno_configuration(filters),
-        version=flags.kyverno.version() or as_text(dig(of_kyverno, "version")),
+        version=kyverno_flags.version() or as_text(dig(of_kyverno, "version")),
     )
-    pod_security = flags.pod_security.language()
-    if pod_security and not flags.pod_security.pod_security_config:
+    pod_security = pod_security_flags.language()
+    if pod_security and not pod_security_flags.pod_security_config:
         body = of_pods.get("configuration")
         given = read_configuration(next(iter(compose(orjson.dumps(body), "snapshot")))) if body else DEFAULT
         pod_security = PodSecurity(given if of_pods.get("given") is True else None)
