@@ -19,6 +19,7 @@ from scanner.cli.commands import (
     diff,
     explain,
     findings,
+    packet,
     policies,
     rbac,
     reperform,
@@ -111,6 +112,9 @@ application.command(
     epilog=controls.EPILOG,
     short_help="List the controls of mappings and what a stored scan shows about them.",
 )(controls.command)
+application.command("packet", epilog=packet.EPILOG, short_help="Write the paper of one control over a period.")(
+    packet.command
+)
 application.command("diff", epilog=diff.EPILOG, short_help="Print what changed between two stored scans, by cause.")(
     diff.command
 )
