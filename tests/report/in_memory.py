@@ -47,6 +47,7 @@ class ScanInMemory(StoredScan):
 
     found: Callable[[], Iterable[StoredFinding]] = tuple
     ended: Callable[[], Iterable[StoredFinding]] = tuple
+    earlier: Sequence[StoredFinding] = ()
     joined: Callable[[], Iterable[ProblemFinding]] | None = None
     objects: Sequence[RecordedObject] = ()
     sets: Sequence[EvaluatedObjects] = ()
@@ -69,6 +70,10 @@ class ScanInMemory(StoredScan):
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return iter(self.ended())
+
+    def resolved_before(self) -> Iterator[StoredFinding]:
+        """See `StoredScan`."""
+        return iter(self.earlier)
 
     def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """See `StoredScan`."""

@@ -46,7 +46,7 @@ def test_the_form_leads_to_the_files_of_the_command(
 
 def test_the_page_of_the_population_has_the_form(site: Served) -> None:
     """It names the policies of the scan, and works without a script."""
-    page = site.get("population.html").text
+    page = site.get("coverage.html").text
     assert '<form class="plain-form" aria-label="Sample" action="sample.html" method="get">' in page
     assert '<option value="owner">owner</option>' in page
 

@@ -69,6 +69,13 @@ class StoredScan(ScanRecord, ABC):
         """The findings that the scan resolved, in the same order."""
 
     @abstractmethod
+    def resolved_before(self) -> Iterator[StoredFinding]:
+        """The findings that earlier scans of the last `RECENT` days resolved, and that were not found again up to this scan.
+
+        The newest resolution comes first; at most `MOST_RESOLVED`.
+        """
+
+    @abstractmethod
     def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """Both, and the findings that are still open but that the scan did not check, those of a problem together, ordered by policy.
 

@@ -167,6 +167,27 @@ def read_resolved(connection: Connection, cluster: int, revision: int) -> Iterat
         yield build_resolved_finding(read, times)
 
 
+def read_resolved_before(
+    connection: Connection, cluster: int, revision: int, since: datetime, most: int
+) -> Iterator[StoredFinding]:
+    """The findings that scans since a moment and before a revision resolved, and that were not found again up to it, the last resolved first."""
+    times = read_scan_ends(connection, cluster)
+    revisions = [number for number, end in times.items() if number < revision and end >= since]
+    if not revisions:
+        return
+    finding = FINDINGS.c
+    ended = (finding.cluster == cluster) & finding.until.between(min(revisions), max(revisions))
+    resolved = finding.last_seen.is_not(None) & (finding.resolution.is_(None) | (finding.resolution != MOVED))
+    is_last = finding.superseded.is_(None) | (finding.superseded > revision)
+    wanted = select_findings().where(ended, resolved, is_last, finding.event.not_in(SINGLE_SCAN_EVENTS))
+    ordered = wanted.order_by(finding.until.desc(), PROBLEM, finding.fingerprint).limit(most)
+    labels = KeptLabels(connection, cluster, revision)
+    with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
+        for portion in result.partitions():
+            for read in read_findings(connection, map(FindingRow.from_row, portion), labels):
+                yield build_resolved_finding(read, times)
+
+
 def read_by_problem(
     connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, *conditions: ColumnElement[bool]
 ) -> Iterator[ProblemFinding]:

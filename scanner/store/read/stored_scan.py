@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, TypeVar
@@ -32,7 +32,7 @@ from scanner.model.scans.problem_numbers import (
     ProblemTotals,
     SeverityRanks,
 )
-from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scans.register import MOST_RESOLVED, RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     Coverage,
@@ -66,16 +66,19 @@ from scanner.store.read.findings import (
     read_by_problem,
     read_findings_of_rows,
     read_resolved,
+    read_resolved_before,
     read_scan_ends,
     read_seen,
 )
 from scanner.store.read.open_problems import (
+    OpenProblem,
     OpenWorkload,
     ScanPlace,
     count_by_check,
     count_by_namespace,
     count_by_owner,
     count_problem_groups,
+    read_open_problems,
     read_open_workloads,
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
@@ -291,6 +294,15 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_resolved(connection, place.cluster, place.revision))
 
+    def resolved_before(self) -> Iterator[StoredFinding]:
+        """See `StoredScan`."""
+        first = datetime.combine(self._last_day - timedelta(days=RECENT), time(), UTC)
+        return self._stream(
+            lambda connection, place: read_resolved_before(
+                connection, place.cluster, place.revision, first, MOST_RESOLVED
+            )
+        )
+
     def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """See `StoredScan`."""
         if policies is None:
@@ -358,6 +370,10 @@ class SqlScan(StoredScan):
     def open_workloads(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:
         """The workloads with open problems, by policy and severity."""
         return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, ranks, waived)))
+
+    def open_problems(self, waived: frozenset[int]) -> Iterator[OpenProblem]:
+        """The open problems by their content, in no order."""
+        return self._stream(lambda connection, place: read_open_problems(connection, place, waived))
 
     def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""

@@ -30,6 +30,13 @@ FIRST: Final = "index.html"
 FINDINGS: Final = "findings.html"
 _FILES: Final = {"population.csv": "csv-population", "rules.csv": "csv-rules", "rules.json": "json-rules"}
 """The files beside the pages of a report, and their formats."""
+_MERGED: Final = {
+    "appendix.html": "method.html#words",
+    "drift.html": "findings.html?action=change&status=unresolved",
+    "opinion.html": "method.html#opinion",
+    "population.html": "coverage.html#population",
+}
+"""The pages of earlier releases that have become parts of others: their addresses last."""
 _OF_SAMPLE: Final = {"sample/population.csv": "population.csv", "sample/sample.csv": "sample.csv"}
 """The files of a sample, which depend on the parameters of a request."""
 
@@ -75,6 +82,8 @@ class ScanPages:
         except ScanIsLater as later:
             return self._lead_to(request, cluster, later.scan, path)
         page = PageRequest(self.library, request, cluster, moment, scan, path)
+        if path in _MERGED:
+            return RedirectResponse(_MERGED[path], 302)
         if path in _FILES:
             return export(page.view, EXPORTS[_FILES[path]], request)
         if path.startswith("download/"):
