@@ -10,6 +10,7 @@ from scanner.model.outcome import Check, CheckKind
 from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
 from scanner.model.scans.finding_period import FindingEvent, FindingOfPeriod, PeriodChange
 from scanner.model.scans.run import Run, RunDetails
+from scanner.model.scans.scan import StoredFinding
 from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
 from scanner.posture.history.daily import Day
 from scanner.posture.history.scan_diff import RuleDifference, RuleKind
@@ -20,7 +21,7 @@ from scanner.report.document.document import document_of
 from scanner.report.paper.control_paper import ControlPaper, find_control, parse_period
 from scanner.store.rows.row_ids import RowIdSet
 from tests.report.in_memory import ScanInMemory
-from tests.report.records import LIMITS
+from tests.report.records import LIMITS, large_record
 
 PERIOD = parse_period("2026-Q1")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -63,8 +64,8 @@ def paper_of(record: ScanInMemory, control: str = "4") -> ControlPaper:
     )
 
 
-def _of_period(stored: object, number: int) -> FindingOfPeriod:
-    finding = stored.finding  # type: ignore[attr-defined]
+def _of_period(stored: StoredFinding, number: int) -> FindingOfPeriod:
+    finding = stored.finding
     resolved = number % 3 == 0
     events = (FindingEvent(NOON, PeriodChange.NEW), FindingEvent(NOON, PeriodChange.RESOLVED, "fixed"))
     return FindingOfPeriod(
@@ -79,3 +80,18 @@ def _run(number: int) -> RunDetails:
         Run(number + 1, "prod", began, began + timedelta(minutes=3), 3 if why else 0, why, f"scan-{number}"),
         complete=not why,
     )
+
+
+def long_paper() -> ControlPaper:
+    """A paper with more policies, changes and letters than a page has room for: every name is as long as the API allows."""
+    paper = paper_of(large_record(1_000, policies=120, namespaces=20))
+    longest = "n" * 63 + "." + "a" * 189
+    events = tuple(FindingEvent(NOON, change) for change in (PeriodChange.NEW, PeriodChange.RESOLVED)) * 40
+    findings = tuple(
+        replace(
+            each, finding=each.finding._replace(name=longest, namespace="s" * 63), open_at_begin=False, events=events
+        )
+        for each in paper.findings
+    )
+    changes = tuple(each._replace(name=f"{longest}-{number}") for number, each in enumerate(paper.changes))
+    return replace(paper, findings=findings, changes=changes)

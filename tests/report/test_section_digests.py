@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -36,7 +37,7 @@ from scanner.report.document.section_digests import digest_scan, digest_waivers,
 from scanner.store.rows.row_ids import RowIdSet
 from tests.posture.waivers import waiver
 from tests.report.in_memory import ScanInMemory
-from tests.report.records import HOSTILE, finding, hostile_record, partial_record, small_record
+from tests.report.records import HOSTILE, finding, hostile_record, large_record, partial_record, small_record
 
 
 def digests(record: ScanInMemory) -> dict[str, str]:
@@ -269,3 +270,16 @@ def test_content_of_a_cluster_is_whole(value: Any) -> None:
     """No zero, false or empty value of a manifest is left out."""
     row = {"manifest": {"a": value, "": ""}}
     assert row == json.loads(encode_row(row))
+
+
+def test_the_memory_does_not_grow_with_the_findings() -> None:
+    """Rows are hashed while they are read: ten times as many need no more memory."""
+    peaks = []
+    for number in (2_000, 20_000):
+        record = large_record(number, policies=10, namespaces=20)
+        streamed = (stored.finding for stored in record.findings())
+        tracemalloc.start()
+        section_digests._digest_lines("findings", map(section_digests._encode_finding, streamed))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 1_000_000

@@ -13,7 +13,9 @@ from scanner.report.paper.control_paper import ControlPaper
 from scanner.report.text.titles import check_title
 
 MOST_FINDINGS: Final = 200
-_MOST: Final = {"runs": 100, "waivers": 40, "rules": 50, "changes": 40, "days": 30}
+_MOST: Final = {"runs": 100, "waivers": 40, "rules": 50, "changes": 40, "days": 30, "policies": 40}
+_MOST_CHANGES: Final = 4
+"""The last changes of a finding that a line has."""
 _WORDS: Final = {
     PeriodChange.NEW: "new",
     PeriodChange.REOPENED: "reopened",
@@ -36,6 +38,7 @@ def render_page(paper: ControlPaper, sums: Mapping[str, str]) -> str:
         most=_MOST,
         most_findings=MOST_FINDINGS,
         findings=list(_list_lines(paper)),
+        policies=list(islice(paper.by_policy.items(), _MOST["policies"])),
         style=style,
         style_hash=content_hash(style),
     )
@@ -57,5 +60,6 @@ def _list_lines(paper: ControlPaper) -> Iterator[Mapping[str, Any]]:
             "begin": each.open_at_begin,
             "end": each.open_at_end,
             "checked": each.checked,
-            "changes": [(event.at, _WORDS[event.change], event.reason) for event in each.events],
+            "changes": [(event.at, _WORDS[event.change], event.reason) for event in each.events[-_MOST_CHANGES:]],
+            "more": max(0, len(each.events) - _MOST_CHANGES),
         }
