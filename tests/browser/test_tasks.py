@@ -60,7 +60,7 @@ def test_what_changed_and_why(page: Page, small: Path) -> None:
     page.locator("tr", has_text="shop/web").get_by_role("link").first.click()
     report.clicks += 1
     place = " ".join(page.locator("article:target").inner_text().split())
-    assert "New in this scan first seen 2026-03-02 14:00 UTC" in place
+    assert "New in this scan first and last seen 2026-03-02 14:00 UTC" in place
     assert "Cause the param changed; the object changed, too" in place
     reject_detours(report)
 
@@ -149,10 +149,9 @@ def test_rules_in_force(page: Page, small: Path) -> None:
 
 
 def test_who_was_examined_and_passed(page: Page, small: Path) -> None:
-    """The population has the objects of each kind, and a file with all of them."""
+    """The page of coverage has the numbers of each kind, and a file with all objects."""
     report = begun(page, small)
-    report.click("Coverage")
-    report.click("Who was examined")
+    report.click("Evidence")
     with page.expect_download() as download:
         report.click("population.csv")
     assert (small / "population.csv").read_bytes() == Path(download.value.path()).read_bytes()

@@ -44,6 +44,10 @@ class RecordingCluster:
         """Remove a snapshot that is not complete."""
         self._writer.discard()
 
+    def add(self, name: str, content: bytes) -> None:
+        """Add a member besides those of a snapshot. Raises UsageError."""
+        self._writer.add(name, content)
+
     def close(self, *, started: datetime, options: JsonObject) -> str:
         """Complete the snapshot of a scan with these options, and return its SHA-256 in hex. Raises UsageError."""
         lists: list[Json] = [recorded.to_json() for recorded in self._lists]
