@@ -82,7 +82,8 @@ def check(
     """What admission of a cluster would decide about each document, if they were applied in their order.
 
     The rules are those of `cluster`, which has the documents applied; `stored` has the objects as they are now. With an `applier`, the
-    API server is asked, too. `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
+    API server is asked, too. `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the
+    cluster does not answer, and UsageError for policy files that cannot be read.
     """
     cluster.identity()  # before discovery, which knows by the version of the server which kinds must not be missing
     discovery = cluster.discover()
@@ -196,12 +197,18 @@ class _Request:
     """One request: the decisions about it, and the object that mutating policies leave."""
 
     def __init__(
-        self, rules: Rules, requested: Requested, user: UserInfo, *, marked: JsonObject, of_template: bool = False
+        self,
+        rules: Rules,
+        requested: Requested,
+        user: UserInfo,
+        *,
+        marked: JsonObject | None = None,
+        of_template: bool = False,
     ) -> None:
-        """Take a request; `marked` has the places of the object that a snapshot withholds."""
+        """Take a request; `marked` is the object in which the parts are marked that a snapshot withholds, None if there are none."""
         self._rules, self._requested, self._of_template = rules, requested, of_template
         self._kind = requested.resource.kind
-        self._marked = marked
+        self._marked = marked or {}
         self._context = replace(rules.context, user=user, operations=(requested.operation,), old=requested.old)
         self.decisions: list[Decision] = []
         self.changes: tuple[Change, ...] = ()

@@ -12,7 +12,7 @@ import orjson
 from scanner.cel import AuthorizerAnswer, Decider, Question
 from scanner.cluster.snapshots import facts
 from scanner.cluster.snapshots.page_writer import PageWriter
-from scanner.errors import AuthorizerFailed, ListFailed
+from scanner.errors import AuthorizerFailed, ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
@@ -65,7 +65,7 @@ class RecordingCluster:
         }
         for kind in kinds:
             if kind not in made:
-                with suppress(ListFailed):
+                with suppress(ListFailed, ClusterError):
                     for _ in self.pages(kind):
                         pass
 
