@@ -31,7 +31,7 @@ _LEAST: Final = 8
 _STYLES: Final = {"refused": "bold red", "pods refused": "red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
 _MESSAGE: Final = 160
-_LEAST_MESSAGE: Final = 30
+_LEAST_MESSAGE: Final = 24
 """The least width of messages in the table, which are wrapped into three lines at most."""
 _RULE: Final = 28
 _FIXED: Final = 14 + 8 + 7 * 2
