@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -19,12 +19,20 @@ from scanner.web.views.library import ScanLibrary
 from tests.store.databases import KINDS, database
 from tests.web.served import scan_examples
 
+from .layout import WINDOWS, broken_words, low_lists
+
 CLICKS = 4
 _PATIENCE = 10_000
 PAGES = (
     "/", "/policies", "/search?q=shop", "{cluster}/latest/index.html", "{cluster}/latest/findings.html", "{cluster}/latest/findings.html?text=e&status=open",
     "{cluster}/latest/policies.html", "{cluster}/latest/charts.html", "{cluster}/latest/coverage.html", "{cluster}/latest/changes.html", "{cluster}/latest/waivers.html",
     "{cluster}/compare", "{cluster}/runs", "/nothing",
+)  # fmt: skip
+LISTS = (
+    "/", "/policies", "/workloads?name=*", "/search?q=shop", "{cluster}/runs",
+    *(f"{{cluster}}/latest/{name}.html" for name in (
+        "findings", "namespaces", "owners", "policies", "rules", "health", "coverage", "changes", "runs",
+    )),
 )  # fmt: skip
 
 
@@ -190,10 +198,9 @@ def test_find_by_text(visit: Visit) -> None:
 
 
 def test_who_was_examined_and_passed(visit: Visit) -> None:
-    """The population has the objects of each kind, and a file with all of them."""
+    """The page of coverage has the numbers of each kind, and a file with all objects."""
     visit.click("shop", exact=True)
-    visit.click("Coverage")
-    visit.click("Who was examined")
+    visit.click("Evidence")
     with visit.page.expect_download() as download:
         visit.click("population.csv")
     assert download.value.path().read_text().startswith("kind,") or b"," in download.value.path().read_bytes()
@@ -239,10 +246,54 @@ def test_pages_violate_no_rule_of_axe(
     """In light and dark, on a desk and on a phone; and no page is wider than the window."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
     page.goto(f"{address}/")
-    cluster = page.get_by_role("main").get_by_role("link", name="shop", exact=True).first.get_attribute("href")
-    for path in PAGES:
-        page.goto(address + path.format(cluster=cluster))
+    for path in served_pages(page, address, PAGES):
+        page.goto(path)
         violations = Axe().run(page).response["violations"]
         assert [] == [(each["id"], each["nodes"][0]["html"]) for each in violations], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
     page.close()
+
+
+def served_pages(page: Page, address: str, paths: Iterable[str]) -> Iterator[str]:
+    """The addresses of pages; `{cluster}` stands for the path of the cluster `shop`."""
+    page.goto(f"{address}/")
+    cluster = page.get_by_role("main").get_by_role("link", name="shop", exact=True).first.get_attribute("href") or ""
+    yield from (address + path.format(cluster=cluster.partition("/latest")[0]) for path in paths)
+
+
+@pytest.mark.parametrize(("width", "height"), WINDOWS)
+def test_every_list_begins_on_the_first_screen(browser: Browser, address: str, width: int, height: int) -> None:
+    """On a desk and on a phone."""
+    page = browser.new_page()
+    assert [] == list(low_lists(page, width, height, served_pages(page, address, LISTS)))
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "height"), WINDOWS)
+def test_no_word_is_broken_in_a_cell(browser: Browser, address: str, width: int, height: int) -> None:
+    """Severities, times and names of up to sixteen letters stand on one line."""
+    page = browser.new_page()
+    assert [] == list(broken_words(page, width, height, served_pages(page, address, (*LISTS, *PAGES))))
+    page.close()
+
+
+def test_the_filter_folds_on_a_phone_without_script(browser: Browser, address: str) -> None:
+    """A check box opens it."""
+    page = browser.new_page(viewport={"width": 390, "height": 844}, java_script_enabled=False)
+    page.goto(next(served_pages(page, address, ["{cluster}/latest/findings.html"])))
+    assert not page.locator(".filter").is_visible()
+    page.get_by_text("Filter and sort").click()
+    assert page.locator(".filter").is_visible()
+    page.close()
+
+
+def test_addresses_of_merged_pages_last(visit: Visit) -> None:
+    """A page that has become a part of another leads there."""
+    visit.click("shop", exact=True)
+    for old, new in (
+        ("population", "coverage.html#population"),
+        ("appendix", "method.html#words"),
+        ("drift", "findings.html?action=change&status=unresolved"),
+    ):
+        visit.page.goto(visit.page.url.rpartition("/")[0] + f"/{old}.html")
+        assert visit.page.url.endswith(f"/latest/{new}")

@@ -149,10 +149,9 @@ def test_rules_in_force(page: Page, small: Path) -> None:
 
 
 def test_who_was_examined_and_passed(page: Page, small: Path) -> None:
-    """The population has the objects of each kind, and a file with all of them."""
+    """The page of coverage has the numbers of each kind, and a file with all objects."""
     report = begun(page, small)
-    report.click("Coverage")
-    report.click("Who was examined")
+    report.click("Evidence")
     with page.expect_download() as download:
         report.click("population.csv")
     assert (small / "population.csv").read_bytes() == Path(download.value.path()).read_bytes()

@@ -36,7 +36,10 @@ def folder_of(record: ScanInMemory, folder: Path) -> Path:
             previewed(),
             "<strong>Preview.</strong> Bindings of 3 policies were assumed for this scan: nothing is in force",
         ),
-        (drifting(), '<strong>Drift.</strong> <a href="drift.html">1 mutation would change an object</a>'),
+        (
+            drifting(),
+            '<strong>Drift.</strong> <a href="findings.html#action=change&amp;status=unresolved">1 mutation would change an object</a>',
+        ),
         (under_other_rules(), "<strong>Rules changed.</strong> The rules changed since the last comparable scan"),
         (partial_record(), 'aria-label="State of this scan"'),
     ],

@@ -58,13 +58,6 @@ def test_the_pages_show_a_diff(tmp_path: Path) -> None:
     assert "~ /spec/replicas: 1 → 3; + /metadata/labels/<b>:" in data
 
 
-def test_a_scan_without_drift_has_a_page_that_states_it(tmp_path: Path) -> None:
-    """The page of drift exists and states that there is none."""
-    FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
-
-    assert "No mutating policy would change an object" in (tmp_path / "report" / "drift.html").read_text("utf-8")
-
-
 def test_json_has_the_patch_as_rfc_6902() -> None:
     """A program can apply the patch."""
     out = BytesIO()

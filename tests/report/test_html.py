@@ -58,8 +58,8 @@ def test_pages_of_an_incomplete_scan(render: Render, page: str, snapshot: Snapsh
         "runs.html",
         "owners.html",
         "owners/_unowned.html",
-        "population.html",
-        "appendix.html",
+        "coverage.html",
+        "method.html",
     ],
 )
 def test_pages_of_a_complete_scan(render: Render, page: str, snapshot: SnapshotAssertion) -> None:

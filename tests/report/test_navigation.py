@@ -30,26 +30,38 @@ def with_register(record: ScanInMemory) -> ScanInMemory:
     return replace(record, history=Register(lines=(second, first)))
 
 
-def test_four_pages_come_first(tmp_path: Path) -> None:
-    """Every page leads to summary, findings, policies and coverage, in this order, with counts."""
+def test_groups_come_first(tmp_path: Path) -> None:
+    """Every page leads to the summary and the four groups, and to the pages of its group with their counts."""
     text = (rendered(partial_record(), tmp_path) / "policies.html").read_text("utf-8")
-    primary = text[text.index('class="primary"') : text.index('class="secondary"')]
-    assert ["Summary", "Findings", "Policies", "Coverage"] == re.findall(r">(\w+)(?: <span|</a>)", primary)
-    assert 3 == primary.count('class="count"')
+    primary, _, pages = text[text.index('class="primary"') : text.index('class="strip"')].partition('class="secondary"')
+    assert ["Summary", "Problems", "Rules", "Evidence", "History"] == re.findall(r">(\w+)</a>", primary)
+    assert ["Policies", "Rules in force", "Policy health"] == re.findall(r'">([A-Z][\w ]+?)(?: <span|</a>)', pages)
+    assert 1 == pages.count('aria-current="page"')
+
+
+def test_every_page_is_two_clicks_away(tmp_path: Path) -> None:
+    """The first pages of the groups lead to all pages of their groups, and the summary to all pages."""
+    folder = rendered(small_record(), tmp_path)
+    groups = ("findings.html", "policies.html", "coverage.html", "changes.html")
+    reached = {link.get("href", "") for page in groups for link in read(folder / page).named("a")}
+    summary = {link.get("href", "") for link in read(folder / "index.html").named("a")}
+    pages = {path.name for path in folder.glob("*.html")} - {"index.html"}
+    assert set() == pages - reached
+    assert set() == pages - summary
 
 
 def test_every_page_is_in_a_section_of_the_navigation(tmp_path: Path) -> None:
-    """One entry is marked as the current one, except on the page of drift of a scan without drift."""
+    """One entry is marked as the current one."""
     folder = rendered(small_record(), tmp_path)
     for path in sorted(folder.rglob("*.html")):
         current = [link for link in read(path).named("a") if "aria-current" in link]
-        assert (1 if path.name != "drift.html" else 0) == len(current), path
+        assert 1 == len(current), path
 
 
 def test_pages_of_a_list_belong_to_its_section() -> None:
     """The second page of a list, and a page in a folder, are in the section of the first page."""
     pages = ("findings-2.html", "coverage_3.html", "f/1e9.html", "owners/shop.html", "health.html")
-    expected = ["findings.html", "coverage.html", "findings.html", "owners.html", "policies.html"]
+    expected = ["findings.html", "coverage.html", "findings.html", "owners.html", "health.html"]
     assert expected == [section_of(page) for page in pages]
 
 

@@ -14,6 +14,7 @@ from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.table import render
 
+from .pages import main_of
 from .records import HOSTILE, small_record
 from .test_json import SCHEMA, strict
 
@@ -61,18 +62,17 @@ def test_an_empty_sample_is_no_agreement() -> None:
     assert "cel-python 0.5.0 evaluated nothing: the sample (1 %, 0 objects) is too small" in out.getvalue()
 
 
-def test_the_opinion_has_a_page(tmp_path: Path) -> None:
-    """The page about the report links to it, and hostile texts are escaped."""
+def test_the_method_has_the_opinion(tmp_path: Path) -> None:
+    """It is a section of the page, and hostile texts are escaped."""
     FORMATS["html"].render(document_of(RECORD), tmp_path / "report")
-    page = (tmp_path / "report" / "opinion.html").read_text("utf-8")
-    assert 'href="opinion.html"' in (tmp_path / "report" / "method.html").read_text("utf-8")
+    page = (tmp_path / "report" / "method.html").read_text("utf-8")
+    assert '<h2 id="opinion">' in page
     assert "Its grammar has no optional selection." in page
     assert "3 of 7 expressions shown" in page
     assert "<script" not in page
 
 
-def test_a_scan_without_an_opinion_has_no_page(tmp_path: Path) -> None:
-    """No page links to one."""
+def test_a_scan_without_an_opinion_has_no_section(tmp_path: Path) -> None:
+    """The page of the method has nothing about another engine."""
     FORMATS["html"].render(document_of(small_record()), tmp_path / "report")
-    assert not (tmp_path / "report" / "opinion.html").exists()
-    assert "opinion.html" not in (tmp_path / "report" / "method.html").read_text("utf-8")
+    assert "Second opinion" not in main_of(tmp_path / "report" / "method.html")

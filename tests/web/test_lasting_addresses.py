@@ -46,7 +46,7 @@ def test_a_finding_that_is_fixed_goes_on_to_answer(site: Served, second: str) ->
     assert 200 == page.status
     [place] = re.findall(rf'<article[^>]* id="{anchor}".*?</article>', page.text, re.DOTALL)
     assert "Resolved" in place
-    assert "was last evaluated before this scan resolved the finding" in place
+    assert "was last evaluated before the finding was resolved" in place
 
 
 def test_a_resolved_problem_is_told_in_the_past(site: Served, second: str) -> None:

@@ -341,7 +341,7 @@ def _print_json(cluster: str, period: TrendPeriod, recorded: StoredTrend | None,
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
-    from scanner.report.runs.trend import day_json, fix_json, key_json
+    from scanner.report.runs.trend import DayDigests, day_json, fix_json, key_json
 
     head = {
         "cluster": cluster,
@@ -356,8 +356,9 @@ def _print_json(cluster: str, period: TrendPeriod, recorded: StoredTrend | None,
             return
         out.write(',"days":[')
         keys = [f'{orjson.dumps(key_json(key)).decode()[:-1]},"count":' for key in recorded.keys]
+        digests = DayDigests(recorded.keys)
         for number, (day, tallies) in enumerate(zip(recorded.days, recorded.tallies, strict=True)):
-            document = orjson.dumps(day_json(day)).decode()[:-1]
+            document = orjson.dumps({**day_json(day), "digest": digests.compute(tallies)}).decode()[:-1]
             listed = ",".join([f"{keys[place]}{count}}}" for place, count in tallies])
             out.write(f'{"," if number else ""}\n{document},"tallies":[{listed}]}}')
         out.write("\n]}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import Self
 
@@ -44,6 +44,10 @@ class RecordingCluster:
         """Remove a snapshot that is not complete."""
         self._writer.discard()
 
+    def add(self, name: str, content: bytes) -> None:
+        """Add a member besides those of a snapshot. Raises UsageError."""
+        self._writer.add(name, content)
+
     def close(self, *, started: datetime, options: JsonObject) -> str:
         """Complete the snapshot of a scan with these options, and return its SHA-256 in hex. Raises UsageError."""
         lists: list[Json] = [recorded.to_json() for recorded in self._lists]
@@ -53,6 +57,17 @@ class RecordingCluster:
         self._writer.add(facts.CLUSTER, orjson.dumps({**document, "lists": lists}))
         digest, self.withheld = self._writer.close()
         return digest
+
+    def add_lists(self, kinds: Iterable[Kind]) -> None:
+        """Record the objects of further kinds; a list that fails is recorded as failed, and one that is recorded is not made again."""
+        made = {
+            each.kind for each in self._lists if not each.metadata_only and not each.namespace and not each.selector
+        }
+        for kind in kinds:
+            if kind not in made:
+                with suppress(ListFailed):
+                    for _ in self.pages(kind):
+                        pass
 
     def identity(self) -> ClusterIdentity:
         """See Cluster."""

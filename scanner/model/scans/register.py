@@ -10,6 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 from scanner.model.policy import PolicyKey
 
 RECENT: Final = 90
+"""The days of a trend; reports keep resolved findings as long."""
+MOST_RESOLVED: Final = 5_000
+"""The resolved findings of these days that a report keeps at most."""
 
 
 class DayCounts(NamedTuple):

@@ -12,6 +12,7 @@ from pathlib import Path
 from shutil import copyfileobj
 
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.scan import ProblemFinding
 from scanner.report.document.document import Document
 from scanner.report.formats import csv, rules
 from scanner.report.group_files import GroupReader, GroupWriter
@@ -22,6 +23,7 @@ from scanner.report.html.halves import work_in_halves
 from scanner.report.html.pages import HtmlPages, owners_with_scores
 from scanner.report.html.place_pages import PlacePages, keep_place
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
+from scanner.report.html.resolved import ResolvedProblems
 from scanner.report.html.row_files import RowReader, RowWriter
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.finding_columns import FINDINGS
@@ -29,21 +31,23 @@ from scanner.report.lists.problem_facts import groups_of
 from scanner.report.output import binary_file, replace_folder, text_file
 
 
-def render(document: Document, folder: Path) -> None:
+def render(document: Document, folder: Path, *, keeps_resolved: bool = True) -> None:
     """Write the pages to `folder` in one step, in place of an earlier report.
 
+    With `keeps_resolved`, the findings that earlier scans resolved have their places, too: an address that a reader cited goes on to answer.
     Raises UsageError when `folder` holds other files, or cannot be written.
     """
     owners = owners_with_scores(document)
     site = site_of(document, [row.owner for row in owners])
+    resolved = ResolvedProblems.of(site) if keeps_resolved else ResolvedProblems()
     with replace_folder(folder) as fresh:
-        spilled = write_findings(site, fresh, fresh.with_name("aside"))
+        spilled = write_findings(site, fresh, fresh.with_name("aside"), resolved)
 
         def worst(subject: Subject, names: Sequence[str]) -> str:
             return worst_rows(spilled, subject, *names)
 
         days = cache(lambda: document.stored.policy_days(None))
-        for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days()):
+        for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days(), lambda: resolved):
             path = fresh / page.path
             path.parent.mkdir(exist_ok=True)
             path.write_text(page.render(), "utf-8", newline="\n")
@@ -63,17 +67,17 @@ _ROWS = "rows"
 _LIST = "findings.csv"
 
 
-def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
+def write_findings(site: Site, folder: Path, aside: Path, resolved: ResolvedProblems) -> GroupReader:
     """Write `findings.html` and the pages in `f` into `folder`, and return what other pages show of the findings.
 
-    `aside` is a folder to work in. Raises ValueError if findings were not counted.
+    `aside` is a folder to work in, and `resolved` is what earlier scans resolved. Raises ValueError if findings were not counted.
     """
     texts = PlaceTexts(site)
     halves = _halves(site.document)
     folders = [aside / str(half) for half in range(len(halves))]
-    work_in_halves(lambda half: _collect(site, texts, halves[half], folders[half]))
+    work_in_halves(lambda half: _collect(site, texts, halves[half], folders[half], resolved))
     spilled = GroupReader(folders)
-    PlacePages(site.with_style("places"), texts).write(folder, spilled)
+    PlacePages(site.with_style("places"), texts).write(folder, spilled, resolved.elsewhere(site))
     rows = RowReader([each / _ROWS for each in folders])
     FindingList(site.with_style("list"), folder, rows).write()
     rows.close()
@@ -81,7 +85,9 @@ def write_findings(site: Site, folder: Path, aside: Path) -> GroupReader:
     return spilled
 
 
-def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], folder: Path) -> None:
+def _collect(
+    site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], folder: Path, resolved: ResolvedProblems
+) -> None:
     """Collect the places and the rows of the problems of some policies in a folder."""
     spill, writer = GroupWriter(folder), RowWriter(folder / _ROWS)
     places, rows, changes = PlaceRenderer(site, texts), FindingRows(site, writer), ChangeCounts()
@@ -93,6 +99,9 @@ def _collect(site: Site, texts: PlaceTexts, policies: frozenset[PolicyKey], fold
             for each in group.findings:
                 keep_place(spill, places.render_place(each))
             add_lines(FINDINGS.cells(each.stored, site.document) for each in group.findings if each.checked)
+    for stored in resolved.findings:
+        if stored.finding.policy_key in policies:
+            keep_place(spill, places.render_place(ProblemFinding(stored, checked=True, episode="open")))
     rows.worst.write(spill)
     changes.write(spill)
     spill.flush()

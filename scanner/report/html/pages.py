@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleType
-from scanner.model.scans.register import PolicyDays, Register
+from scanner.model.scans.register import MOST_RESOLVED, PolicyDays, Register
 from scanner.model.scans.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.posture.worst_problems import WorstProblem
@@ -34,6 +34,7 @@ from scanner.report.html.comparisons import WORDS, list_comparisons
 from scanner.report.html.finding_rows import Subject
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.places import kind_and_name
+from scanner.report.html.resolved import ResolvedProblems
 from scanner.report.html.site import Batch, Pager, Site, add_number, split_pages, weight
 from scanner.report.html.templates import NAME
 from scanner.report.lists.problem_facts import chip_of, outcome_name
@@ -60,7 +61,8 @@ class HtmlPages:
     """All pages of a report but those of findings.
 
     `owners` are the lines of the page of owners. `worst` returns the rows of the worst problems of some policies, namespaces,
-    owners or controls as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others.
+    owners or controls as HTML, `changes` the numbers of changed findings, `days` the last days of some policy and perhaps of others,
+    `resolved` what earlier scans resolved.
     """
 
     site: Site
@@ -68,6 +70,7 @@ class HtmlPages:
     worst: Callable[[Subject, Sequence[str]], str]
     changes: Callable[[], ChangeLines]
     days: Callable[[PolicyKey], PolicyDays]
+    resolved: Callable[[], ResolvedProblems]
 
     def __iter__(self) -> Iterator[HtmlPage]:
         yield from self._make_lists()
@@ -90,22 +93,22 @@ class HtmlPages:
         page = self._page
         yield HtmlPage("index.html", self._summary)
         yield page("changes.html", "Changes", self._changes)
+        yield page("resolved.html", "Resolved", self._resolved)
         yield page("charts.html", "Charts", self._charts)
-        yield page("drift.html", "Drift")
-        yield page("population.html", "Population")
         yield page("method.html", "Method and provenance")
-        yield page("appendix.html", "Appendix")
         yield page(
             "runs.html",
             "Runs",
             lambda: {"register": self._register, "trend": draw_days(self._register.days, "Open findings")},
         )
-        if opinion := self.site.document.second_opinion:
-            yield page("opinion.html", "Second opinion", lambda: {"opinion": opinion})
 
     def _changes(self) -> dict[str, object]:
         comparisons = list(list_comparisons(self.site.document))
         return {**self.changes()._asdict(), "comparisons": comparisons, "words": WORDS}
+
+    def _resolved(self) -> dict[str, object]:
+        resolved = self.resolved()
+        return {"lines": resolved.lines(self.site), "findings": len(resolved.findings), "most": MOST_RESOLVED}
 
     def _charts(self) -> dict[str, object]:
         document = self.site.document

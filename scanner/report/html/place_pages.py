@@ -6,9 +6,9 @@ anchor for each of them, with a link, so that the address of a finding never dep
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -58,18 +58,28 @@ class PlacePages:
         names = "heading", "places", "texts"
         self._frame: Final = site.frame(f"{FOLDER}/", "place_page.html", names)
 
-    def write(self, top: Path, spilled: GroupReader) -> None:
-        """Write the pages of the places that were collected into a folder of `top`, in two processes."""
+    def write(self, top: Path, spilled: GroupReader, elsewhere: Mapping[str, str]) -> None:
+        """Write the pages of the places that were collected into a folder of `top`, in two processes.
+
+        `elsewhere` are the addresses of the pages of other findings, by id.
+        """
         folder = top / FOLDER
         folder.mkdir()
         groups = [f"{first}{second}" for first in _DIGITS for second in _DIGITS]
-        work_in_halves(lambda half: self._write_groups(folder, spilled, groups[half::2]))
+        work_in_halves(lambda half: self._write_groups(folder, spilled, groups[half::2], elsewhere))
 
-    def _write_groups(self, folder: Path, spilled: GroupReader, groups: Iterable[str]) -> None:
+    def _write_groups(
+        self, folder: Path, spilled: GroupReader, groups: Iterable[str], elsewhere: Mapping[str, str]
+    ) -> None:
         for digits in groups:
-            placed = sorted(map(_read, spilled.rows(_group(digits))))
-            for prefix, findings in groupby(placed, key=lambda each: each.id[:PREFIX]):
-                for name, page in self.pages(prefix, findings):
+            by_prefix: dict[str, tuple[list[PlacedFinding], dict[str, str]]] = defaultdict(lambda: ([], {}))
+            for placed in sorted(map(_read, spilled.rows(_group(digits)))):
+                by_prefix[placed.id[:PREFIX]][0].append(placed)
+            for identifier, address in elsewhere.items():
+                if identifier.startswith(digits):
+                    by_prefix[identifier[:PREFIX]][1][identifier] = address
+            for prefix, (findings, others) in by_prefix.items():
+                for name, page in self.pages(prefix, findings, others):
                     (folder / name).write_text(page, "utf-8", newline="\n")
 
     def pages(

@@ -291,7 +291,7 @@ class PlaceRenderer:
         """The decision of admission about a write of the object, and the user of the write."""
         request = f"{_OPERATIONS[stored.finding.operation]} of this object"
         if stored.status == "resolved":
-            return f"{request} was last evaluated before this scan resolved the finding"
+            return f"{request} was last evaluated before the finding was resolved"
         whose, others = (f" by {self._requester}", "; it may differ for other users") if rule.depends else ("", "")
         return f"{request}{whose} {_decision(stored.finding, rule)}{others}"
 

@@ -1,7 +1,7 @@
 """The HTML report as one file, for small scans: to mail, to attach to a ticket, to print as a whole.
 
 The pages are those of the folder, one section after the other, and their links lead to the sections. The list of findings is
-complete, without its filters; the population is not in the file.
+complete, without its filters; the population and what earlier scans resolved are not in the file.
 
 Each text stands once: that of a policy on its own page, and not below every finding. On paper, a finding is a line or two with its message
 (`reports_templates/single.css`), and the lists that repeat findings are left out: 1,000 findings have 60 sheets at most.
@@ -26,7 +26,9 @@ MOST: Final = 2_000
 
 _MAIN: Final = re.compile(r"<main [^>]*>\n?(.*)</main>", re.DOTALL)
 _TITLE: Final = re.compile(r"<title>(.*?) · ", re.DOTALL)
-_UNUSED: Final = re.compile(r'<template id="parts">.*?</template>|<div class="filter".*?</div>', re.DOTALL)
+_UNUSED: Final = re.compile(
+    r'<template id="parts">.*?</template>|<div class="filter.*?</div>|<input type="checkbox".*?</label>', re.DOTALL
+)
 _SCRIPT: Final = re.compile(r"; script-src '[^']*' 'strict-dynamic'|<script>.*?</script>", re.DOTALL)
 _LINK: Final = re.compile(r' (href|id|aria-labelledby)="([^"]*)"( download(?:="[^"]*")?)?')
 """Attributes that name a place. Text has no quotes: all of them are escapes."""
@@ -49,7 +51,7 @@ def render(document: Document, out: TextIO) -> None:
         )
     with TemporaryDirectory() as folder:
         pages = Path(folder) / "pages"
-        folder_report.render(document, pages)
+        folder_report.render(document, pages, keeps_resolved=False)
         out.writelines(_text(pages))
 
 

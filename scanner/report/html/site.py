@@ -151,7 +151,7 @@ class Site:
 
         Row 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
         """
-        return replace(self, shared={**self.shared, **_style(self.templates, self.document.provenance, pages)})
+        return replace(self, shared={**self.shared, **style_of(self.templates, self.document.provenance, pages)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
         "manifest_notes": manifest_notes(document),
         "navigation": navigation_of(document),
         "verdict": verdict_parts(document),
-        **_style(templates, document.provenance),
+        **style_of(templates, document.provenance),
         "policy_slugs": policies,
         "tables_show": 100,
         "few_shown": 10,
@@ -211,7 +211,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
     )
 
 
-def _style(templates: Environment, provenance: Provenance, only: str = "") -> dict[str, str]:
+def style_of(templates: Environment, provenance: Provenance, only: str = "") -> dict[str, str]:
     """The style sheet of all pages, or the shorter one of some, and its source expression."""
     text = templates.get_template("style.css").render(
         web=None,
@@ -233,21 +233,16 @@ def add_number(path: str, number: int) -> str:
     return path if number == 1 else f"{path.removesuffix('.html')}_{number}.html"
 
 
-# The navigation of the HTML report: four main pages with their counts, and all others below them.
+# The navigation of the HTML report: the summary and four groups of pages; each page shows the pages of its group (ADR 86).
 
 _OF_FOLDERS: Final = {
     "f": "findings.html",
     "problems": "findings.html",
-    "objects": "population.html",
+    "objects": "coverage.html",
     "policies": "policies.html",
     "namespaces": "namespaces.html",
     "owners": "owners.html",
     "controls": "controls.html",
-}
-_UNDER: Final = {
-    "controls_by_namespace.html": "controls.html",
-    "health.html": "policies.html",
-    "opinion.html": "method.html",
 }
 
 
@@ -260,44 +255,59 @@ class NavigationEntry(NamedTuple):
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Navigation:
-    """The main entries, and those below them."""
+class NavigationGroup(NamedTuple):
+    """A group of pages; its link leads to the first one."""
 
-    primary: tuple[NavigationEntry, ...]
-    secondary: tuple[NavigationEntry, ...]
+    title: str
+    entries: tuple[NavigationEntry, ...]
+
+    @property
+    def path(self) -> str:
+        """The first page of the group."""
+        return self.entries[0].path
 
 
-def navigation_of(document: Document) -> Navigation:
-    """The navigation of a report; controls and drift have an entry only if there are some."""
-    gaps = gaps_of(document)
-    primary = (
-        NavigationEntry("index.html", "Summary"),
-        NavigationEntry("findings.html", "Findings", document.problems.open, "open problems"),
-        NavigationEntry("policies.html", "Policies", len(document.policies), "policies"),
-        NavigationEntry("coverage.html", "Coverage", gaps or None, "gaps"),
+def navigation_of(document: Document) -> tuple[NavigationGroup, ...]:
+    """The groups of a report, the summary first; controls have an entry only if there are some."""
+    return (
+        NavigationGroup("Summary", (NavigationEntry("index.html", "Summary"),)),
+        NavigationGroup("Problems", tuple(_list_problem_pages(document))),
+        NavigationGroup("Rules", tuple(_list_rule_pages(document))),
+        NavigationGroup("Evidence", tuple(_list_evidence_pages(document))),
+        NavigationGroup("History", tuple(_list_history_pages(document))),
     )
-    return Navigation(primary, tuple(_secondary(document)))
 
 
-def _secondary(document: Document) -> list[NavigationEntry]:
-    changes, waivers, drift = document.changes, document.waivers, document.findings_total.drift
+def _list_problem_pages(document: Document) -> Iterator[NavigationEntry]:
+    waivers = document.waivers
+    yield NavigationEntry("findings.html", "Findings", document.problems.open, "open problems")
+    yield NavigationEntry("namespaces.html", "Namespaces", len(document.namespaces))
+    yield NavigationEntry("owners.html", "Owners", len(document.owners))
+    yield NavigationEntry("waivers.html", "Waivers", len(waivers.lines) if waivers else None)
+
+
+def _list_rule_pages(document: Document) -> Iterator[NavigationEntry]:
     controls = sum(len(framework.controls) for framework in document.controls)
+    yield NavigationEntry("policies.html", "Policies", len(document.policies), "policies")
+    if controls:
+        yield NavigationEntry("controls.html", "Controls", controls)
+        yield NavigationEntry("controls_by_namespace.html", "Controls by namespace")
+    yield NavigationEntry("rules.html", "Rules in force")
+    yield NavigationEntry("health.html", "Policy health", len(document.health) or None, "entries")
+
+
+def _list_evidence_pages(document: Document) -> Iterator[NavigationEntry]:
+    yield NavigationEntry("coverage.html", "Coverage", gaps_of(document) or None, "gaps")
+    yield NavigationEntry("method.html", "Method")
+
+
+def _list_history_pages(document: Document) -> Iterator[NavigationEntry]:
+    changes = document.changes
     changed = changes.new + changes.reopened + changes.resolved if is_compared(document) else None
-    return [
-        NavigationEntry("namespaces.html", "Namespaces", len(document.namespaces)),
-        NavigationEntry("owners.html", "Owners", len(document.owners)),
-        *([NavigationEntry("controls.html", "Controls", controls)] if controls else []),
-        NavigationEntry("rules.html", "Rules in force"),
-        NavigationEntry("changes.html", "Changes", changed),
-        NavigationEntry("charts.html", "Charts"),
-        *([NavigationEntry("drift.html", "Drift", drift)] if drift else []),
-        NavigationEntry("waivers.html", "Waivers", len(waivers.lines) if waivers else None),
-        NavigationEntry("runs.html", "Runs"),
-        NavigationEntry("population.html", "Population"),
-        NavigationEntry("method.html", "Method"),
-        NavigationEntry("appendix.html", "Appendix"),
-    ]
+    yield NavigationEntry("changes.html", "Changes", changed)
+    yield NavigationEntry("resolved.html", "Resolved")
+    yield NavigationEntry("charts.html", "Charts")
+    yield NavigationEntry("runs.html", "Runs")
 
 
 def section_of(path: str) -> str:
@@ -305,8 +315,7 @@ def section_of(path: str) -> str:
     folder, slash, _ = path.partition("/")
     if slash:
         return _OF_FOLDERS[folder]
-    page = re.sub(r"[_-]\d+\.html$", ".html", path)
-    return _UNDER.get(page, page)
+    return re.sub(r"[_-]\d+\.html$", ".html", path)
 
 
 # Safe file names for arbitrary names.

@@ -167,6 +167,27 @@ def read_resolved(connection: Connection, cluster: int, revision: int) -> Iterat
         yield build_resolved_finding(read, times)
 
 
+def read_resolved_before(
+    connection: Connection, cluster: int, revision: int, since: datetime, most: int
+) -> Iterator[StoredFinding]:
+    """The findings that scans since a moment and before a revision resolved, and that were not found again up to it, the last resolved first."""
+    times = read_scan_ends(connection, cluster)
+    revisions = [number for number, end in times.items() if number < revision and end >= since]
+    if not revisions:
+        return
+    finding = FINDINGS.c
+    ended = (finding.cluster == cluster) & finding.until.between(min(revisions), max(revisions))
+    resolved = finding.last_seen.is_not(None) & (finding.resolution.is_(None) | (finding.resolution != MOVED))
+    is_last = finding.superseded.is_(None) | (finding.superseded > revision)
+    wanted = select_findings().where(ended, resolved, is_last, finding.event.not_in(SINGLE_SCAN_EVENTS))
+    ordered = wanted.order_by(finding.until.desc(), PROBLEM, finding.fingerprint).limit(most)
+    labels = KeptLabels(connection, cluster, revision)
+    with connection.execute(ordered.execution_options(yield_per=CHUNK)) as result:
+        for portion in result.partitions():
+            for read in read_findings(connection, map(FindingRow.from_row, portion), labels):
+                yield build_resolved_finding(read, times)
+
+
 def read_by_problem(
     connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, *conditions: ColumnElement[bool]
 ) -> Iterator[ProblemFinding]:
@@ -421,7 +442,12 @@ def read_findings(
         ReadFinding(
             row,
             finding_of(
-                *row, verdicts[row.columns.verdict], there[row.history.id].evidence, there[row.history.id].excerpt
+                bytes(row.history.fingerprint).hex(),
+                row.columns.resource_version,
+                *row[2:],
+                verdicts[row.columns.verdict],
+                there[row.history.id].evidence,
+                there[row.history.id].excerpt,
             ),
             _workload_of(row, intervals.get(row.history.id)),
             causes[row.history.cause],
@@ -434,8 +460,8 @@ def read_findings(
 
 def _read_details(connection: Connection, rows: Sequence[FindingRow], revision: int) -> dict[int, FindingDetails]:
     """The parts kept apart of some rows, by their ids, the intervals being those at a revision."""
-    evidence = _read_texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
-    excerpts = _read_texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
+    evidence = read_texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
+    excerpts = read_texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
     intervals = read_intervals(connection, {row.columns.object for row in rows}, revision)
     return {
         row.history.id: FindingDetails(
@@ -495,7 +521,7 @@ def read_verdicts(connection: Connection, numbers: set[int]) -> Mapping[int, Ver
     return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 
-def _read_texts(connection: Connection, column: Column[str], numbers: set[int | None]) -> dict[int | None, str]:
+def read_texts(connection: Connection, column: Column[str], numbers: set[int | None]) -> dict[int | None, str]:
     """The texts in a column of a table, by id; empty for None."""
     texts: dict[int | None, str] = {None: ""}
     number_column = column.table.c.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, TypeVar
@@ -14,9 +14,9 @@ import orjson
 from sqlalchemy import Connection, Engine, func, select
 
 from scanner.errors import UsageError
-from scanner.model.outcome import Gap, GapKind
+from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import ACTIONS, Binding, Policy, PolicyKey
-from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.population import EvaluatedObjects, LabelledObject, RecordedObject
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
@@ -32,7 +32,7 @@ from scanner.model.scans.problem_numbers import (
     ProblemTotals,
     SeverityRanks,
 )
-from scanner.model.scans.register import RECENT, DayCounts, PolicyDays, Register, ScanLine
+from scanner.model.scans.register import MOST_RESOLVED, RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import (
     Coverage,
@@ -66,6 +66,7 @@ from scanner.store.read.findings import (
     read_by_problem,
     read_findings_of_rows,
     read_resolved,
+    read_resolved_before,
     read_scan_ends,
     read_seen,
 )
@@ -82,7 +83,13 @@ from scanner.store.read.open_problems import (
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
 from scanner.store.read.problem_history import read_problem_history
-from scanner.store.read.recorded_objects import read_evaluated_objects, read_namespaces, read_population
+from scanner.store.read.recorded_findings import read_by_fingerprint
+from scanner.store.read.recorded_objects import (
+    read_evaluated_objects,
+    read_labelled_population,
+    read_namespaces,
+    read_population,
+)
 from scanner.store.read.rule_times import read_rule_times
 from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
@@ -279,9 +286,22 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_seen(connection, *place))
 
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: read_by_fingerprint(connection, *place))
+
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_resolved(connection, place.cluster, place.revision))
+
+    def resolved_before(self) -> Iterator[StoredFinding]:
+        """See `StoredScan`."""
+        first = datetime.combine(self._last_day - timedelta(days=RECENT), time(), UTC)
+        return self._stream(
+            lambda connection, place: read_resolved_before(
+                connection, place.cluster, place.revision, first, MOST_RESOLVED
+            )
+        )
 
     def findings_by_problem(self, policies: frozenset[PolicyKey] | None = None) -> Iterator[ProblemFinding]:
         """See `StoredScan`."""
@@ -299,9 +319,9 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._answer(lambda connection, place: index_findings(connection, *place, owner_of), FindingIndex())
 
-    def count_findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self, policies: frozenset[PolicyKey] | None = None) -> Mapping[int, int]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: count_findings_by_object(connection, *place), {})
+        return self._answer(lambda connection, place: count_findings_by_object(connection, *place, policies), {})
 
     def census(self) -> Census:
         """See `StoredScan`."""
@@ -378,6 +398,13 @@ class SqlScan(StoredScan):
         number = self.row.number
         return self._stream(
             lambda connection, place: read_population(connection, place.cluster, number, place.revision)
+        )
+
+    def labelled_population(self) -> Iterator[LabelledObject]:
+        """See `StoredScan`."""
+        number = self.row.number
+        return self._stream(
+            lambda connection, place: read_labelled_population(connection, place.cluster, number, place.revision)
         )
 
     def evaluated_objects(self) -> Iterator[EvaluatedObjects]:

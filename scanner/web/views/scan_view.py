@@ -22,6 +22,7 @@ from scanner.report.html.finding_rows import MOST, RowMaker, Subject, move_into_
 from scanner.report.html.pages import HtmlPage, HtmlPages, OwnerRow, owners_with_scores
 from scanner.report.html.place_pages import PlacePages
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
+from scanner.report.html.resolved import ResolvedProblems
 from scanner.report.html.row_files import ListedRow, mark_workloads
 from scanner.report.html.site import Site, site_of
 from scanner.report.lists.problem_facts import CommonProblem, FindingGroup
@@ -76,6 +77,7 @@ class ScanView:
             lambda subject, names: self._worst(site, subject, names),
             lambda: self.changes,
             self.document.stored.policy_days,
+            lambda: ResolvedProblems.of(site),
         )
         return {page.path: page for page in pages}
 
