@@ -5,7 +5,7 @@ A wide console has a row for each problem, a narrow one some lines. A change by 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -24,13 +24,15 @@ from scanner.report.text.times import age_text
 from scanner.report.text.titles import sentence_of
 
 _ONE_LINE: Final = 118
-"""The least width of a console that shows problems as a table."""
+"""The least width of a console that shows problems as a table, if no workload is cut in it."""
 _ELLIPSIS: Final = "…"
 _INDENT: Final = "    "
 _LEAST: Final = 8
 _STYLES: Final = {"refused": "bold red", "pods refused": "red", "warned": "yellow", "changed": "cyan"}
 _OWNER: Final = 20
 _MESSAGE: Final = 160
+_LEAST_MESSAGE: Final = 24
+"""The least width of messages in the table, which are wrapped into three lines at most."""
 _RULE: Final = 28
 _FIXED: Final = 14 + 8 + 7 * 2
 """The cells of id and severity in the table, and those between all columns."""
@@ -44,11 +46,13 @@ def print_worst_problems(console: Console, document: Document) -> None:
     number = plural(total, "problem") if shown == total else f"{shown} of {plural(total, 'problem')}"
     console.print()
     print_line(console, f"Worst problems ({number}, those that would be refused first)", style="bold")
-    if console.width < _ONE_LINE:
-        for worst in document.worst:
-            _print_lines(console, document, worst)
-    else:
-        _print_rows(console, document)
+    columns = _Columns.of(document)
+    for_messages = console.width - columns.width
+    if console.width >= _ONE_LINE and for_messages >= min(columns.longest_message, _LEAST_MESSAGE):
+        _print_rows(console, document, columns, for_messages)
+        return
+    for worst in document.worst:
+        _print_lines(console, document, worst)
 
 
 def effect(worst: WorstProblem) -> str:
@@ -119,28 +123,52 @@ def _shorten(text: str, room: int) -> str:
     return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}{_ELLIPSIS}"
 
 
-def _print_rows(console: Console, document: Document) -> None:
-    """A row for each problem; the texts of unbounded length share the room that the others leave, and messages are wrapped."""
-    rules = [_shorten(rule(document, worst), _RULE) for worst in document.worst]
-    places = [place(worst) for worst in document.worst]
-    owners = [_shorten(visible(owner_title(document.triage.owner(worst.problem))), _OWNER) for worst in document.worst]
-    ages = [age(document, worst) for worst in document.worst]
-    room = console.width - _FIXED - _width_of_effects(document) - max(map(cell_len, owners)) - max(map(cell_len, ages))
-    room -= max(map(cell_len, rules))
-    for_place = min(max(map(cell_len, places)), room // 2)
+class _Columns(NamedTuple):
+    """The cells whose lengths decide whether problems have room in a table."""
+
+    places: list[str]
+    messages: list[str]
+    rules: list[str]
+    ages: list[str]
+    owners: list[str]
+    effects: int
+
+    @classmethod
+    def of(cls, document: Document) -> _Columns:
+        owners = [visible(owner_title(document.triage.owner(worst.problem))) for worst in document.worst]
+        return cls(
+            places=[place(worst) for worst in document.worst],
+            messages=[problem_sentence(document.triage, worst) for worst in document.worst],
+            rules=[_shorten(rule(document, worst), _RULE) for worst in document.worst],
+            ages=[age(document, worst) for worst in document.worst],
+            owners=[_shorten(owner, _OWNER) for owner in owners],
+            effects=_width_of_effects(document),
+        )
+
+    @property
+    def width(self) -> int:
+        """The width of all columns but the messages."""
+        cut_nowhere = self.places, self.rules, self.ages, self.owners
+        return _FIXED + self.effects + sum(max(map(cell_len, cells)) for cells in cut_nowhere)
+
+    @property
+    def longest_message(self) -> int:
+        return max(map(cell_len, self.messages))
+
+
+def _print_rows(console: Console, document: Document, cells: _Columns, for_messages: int) -> None:
+    """A row for each problem; messages are wrapped in the room that the other columns leave."""
     columns = {
         "Id": [worst.problem.id for worst in document.worst],
         "Would be": [effect(worst) for worst in document.worst],
         "Severity": [_severity(document, worst) for worst in document.worst],
-        "Workload": [_shorten(where, 2 * for_place) for where in places],
-        "Problem": [
-            _shorten(problem_sentence(document.triage, worst), 3 * (room - for_place)) for worst in document.worst
-        ],
-        "Rule": rules,
-        "Age": ages,
-        "Owner": owners,
+        "Workload": cells.places,
+        "Problem": [_shorten(message, 3 * for_messages) for message in cells.messages],
+        "Rule": cells.rules,
+        "Age": cells.ages,
+        "Owner": cells.owners,
     }
-    shown = {head: cells for head, cells in columns.items() if any(cells)}
+    shown = {head: column for head, column in columns.items() if any(column)}
     rows = list(zip(*shown.values(), strict=True))
     print_table(console, list(shown), rows, numbers=("Age",), styles={"Would be": _style}, gap=False)
 
