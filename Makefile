@@ -43,7 +43,7 @@ $(VENV)/.ready: uv.lock pyproject.toml | $(BIN)/uv
 	@$(BIN)/uv sync --locked --all-extras --quiet --python $(BIN)/python
 	@touch $@
 
-demo: setup ## scan the example cluster in two states and write its report
+demo: setup ## make thirty nights of scans of the example cluster, scan it, and write its report
 	@$(BIN)/python examples/demo.py
 
 docs: setup ## the documentation as a site in build/docs; a broken link fails; writes docs/cli.md from the help texts, the configuration's keys and schema from the flags, the columns of findings and problems, the README of the chart, and the alerts of Prometheus

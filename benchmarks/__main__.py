@@ -25,6 +25,7 @@ from benchmarks import (
     report_pages,
     serving,
     sizes,
+    snapshots,
     waivers,
 )
 
@@ -47,6 +48,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "13": growth.main,
     "14": pod_security.main,
     "16": checking.main,
+    "17": snapshots.main,
     "quarter": quarter.main,
     "sizes": sizes.main,
     "variables": compiling.growing,

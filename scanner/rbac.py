@@ -126,6 +126,7 @@ def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermis
         ),
         *_identity_permissions(),
         Permission("", NAMESPACES.plural, "get", why="the namespaces of manifests"),
+        *_plugin_permissions(),
         *_read_param_permissions(kinds, bound),
         *_authorizer_permissions(bound),
         *_inventory_permissions(languages),
@@ -142,6 +143,17 @@ def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermis
     }
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
     return RequiredPermissions(_merge(permissions), tuple(gaps))
+
+
+def _plugin_permissions() -> Iterator[Permission]:
+    """What built-in admission plug-ins read about pods and claims."""
+    for group, plural, verb in (
+        ("", "serviceaccounts", "get"),
+        ("", "limitranges", "list"),
+        ("scheduling.k8s.io", "priorityclasses", "list"),
+        ("node.k8s.io", "runtimeclasses", "get"),
+    ):
+        yield Permission(group, plural, verb, why="what built-in admission plug-ins do with pods")
 
 
 def _read_param_permissions(kinds: tuple[Kind, ...], bound: Iterable[BoundPolicy]) -> Iterator[Permission]:

@@ -21,7 +21,7 @@ SHORTEST_ENV = 6
 # The most characters of Base64 for a character of text, which has four bytes at most, and for the end of a text.
 _ENCODED_CHARACTER = 6
 _PADDED = 4
-_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _METADATA: Trail = ("metadata",)
 _ANNOTATIONS: Trail = ("metadata", "annotations")
 _SHOWN: Mapping[Trail, frozenset[str]] = {
@@ -199,7 +199,7 @@ def _get_template_spec(parent: JsonObject) -> JsonObject:
 
 def _add_env(spec: JsonObject, lists: list[Sequence[Json]]) -> None:
     """Add the lists of a value that may be the spec of a pod."""
-    for field in _CONTAINERS:
+    for field in CONTAINERS:
         if field in spec:
             lists += [
                 as_list(variables)

@@ -16,7 +16,7 @@ MASK = "[redacted]"
 Trail: TypeAlias = "tuple[str | int, ...]"
 """Keys and indexes, from the root of a document."""
 
-_NAMES_OF_SECRETS = (
+NAMES_OF_SECRETS = (
     r"(?:pass(?:word|wd|phrase|code)?|pwd|token|secret|credential|bearer|jwt|cookie|auth|authori[sz]ation|dsn"
     r"|connection[-_.]?string|(?:api|access|account|client|encryption|master|private|secret|shared|signing|storage)[-_.]?key)"
     r"s?(?:[-_.]?(?:[0-9]{1,3}|old|new|previous|current|last|value|data|base64|b64|encoded|hash))?"
@@ -37,10 +37,10 @@ _PARTS_OF_NAMES = (
     "key",
 )
 """One of them is a part of each name."""
-_NAME = re.compile(rf"{_NAMES_OF_SECRETS}$", re.IGNORECASE)
+_NAME = re.compile(rf"{NAMES_OF_SECRETS}$", re.IGNORECASE)
 _QUOTE = r"(?:\\*[\"'])?"
 _NAMED = re2.compile(
-    rf"(?i)({_NAMES_OF_SECRETS}{_QUOTE}[\s\pZ]*(?:=[\s\pZ]*{_QUOTE}|:[\s\pZ]+{_QUOTE}|:[\s\pZ]*\\*[\"']))"
+    rf"(?i)({NAMES_OF_SECRETS}{_QUOTE}[\s\pZ]*(?:=[\s\pZ]*{_QUOTE}|:[\s\pZ]+{_QUOTE}|:[\s\pZ]*\\*[\"']))"
     r"((?:(?:basic|bearer|digest|token)[\s\pZ]+)?[^\s\pZ\"',;&]+)",
 )
 _OTHER_SECRETS = (

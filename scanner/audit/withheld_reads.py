@@ -20,7 +20,7 @@ from scanner.audit.sensitive_fields import MASK, iterate_items
 from scanner.audit.taint import list_read_places, locate_in_document, overlaps
 from scanner.model.json import Json, JsonObject, as_object, dig
 from scanner.model.outcome import Change, CheckKind, CheckResult, Errored, Outcome, Skipped, SkipReason, WouldChange
-from scanner.model.policy import PolicyKey
+from scanner.model.policy import MatchResources, PolicyKey
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.selector import Selector
 from scanner.model.withheld import has_withheld, is_withheld
@@ -104,13 +104,17 @@ class WithheldReads:
 
     def hides_match(self, bound: BoundPolicy, resource: Resource, marked: JsonObject) -> bool:
         """Return whether a selector of the policy or of a binding reads a withheld label: whether it matches is not known."""
-        matches = [each for each in (bound.policy.match, *(binding.match for binding in bound.bindings)) if each]
+        return self.hides_labels((bound.policy.match, *(binding.match for binding in bound.bindings)), resource, marked)
+
+    def hides_labels(self, matches: Iterable[MatchResources | None], resource: Resource, marked: JsonObject) -> bool:
+        """Return whether a selector reads a withheld label of the object or of its namespace."""
         labels = dig(marked, "metadata", "labels")
         of_namespace = dig(self._context.find_namespace(get_request_namespace(resource)), "metadata", "labels")
         return any(
             _selects_withheld(match.object_selector, labels)
             or _selects_withheld(match.namespace_selector, of_namespace)
             for match in matches
+            if match
         )
 
     def skip(
@@ -266,14 +270,14 @@ def _may_depend(outcome: Outcome, marked: JsonObject, *, together: bool) -> bool
     """Return whether a mutation may write, move or test a withheld part, so that its outcome is not known."""
     match outcome:
         case WouldChange(patch=patch):
-            return together or any(_touches_withheld(change, marked) for change in patch)
+            return together or any(touches_withheld(change, marked) for change in patch)
         case Errored():
             return has_withheld(marked)
         case _:
             return False
 
 
-def _touches_withheld(change: Change, marked: JsonObject) -> bool:
+def touches_withheld(change: Change, marked: JsonObject) -> bool:
     """Return whether a change concerns a withheld part, or may have a copy of one as its value."""
     if _may_be_copy(change.value) and has_withheld(marked):
         return True

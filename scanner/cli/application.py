@@ -19,10 +19,13 @@ from scanner.cli.commands import (
     diff,
     explain,
     findings,
+    packet,
     policies,
     rbac,
+    reperform,
     report,
     runs,
+    sample,
     scan,
     scans,
     serve,
@@ -99,10 +102,19 @@ application.command("findings", epilog=findings.EPILOG, short_help="List the fin
     findings.command
 )
 application.command(
+    "sample", epilog=sample.EPILOG, short_help="Draw a sample of objects, passes, findings or days of runs."
+)(sample.command)
+application.command("reperform", epilog=reperform.EPILOG, short_help="Evaluate the items of a packet again.")(
+    reperform.command
+)
+application.command(
     "controls",
     epilog=controls.EPILOG,
     short_help="List the controls of mappings and what a stored scan shows about them.",
 )(controls.command)
+application.command("packet", epilog=packet.EPILOG, short_help="Write the paper of one control over a period.")(
+    packet.command
+)
 application.command("diff", epilog=diff.EPILOG, short_help="Print what changed between two stored scans, by cause.")(
     diff.command
 )

@@ -18,9 +18,10 @@ from scanner.cel import Decider
 from scanner.cluster.definitions import BrokenDefinition, is_definition, read_definition
 from scanner.cluster.schemas import KnownSchemas, read_custom_schemas
 from scanner.errors import ListFailed
-from scanner.model.json import JsonObject, as_list, as_object, as_text
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Page, UserInfo, resource_of
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
+from scanner.model.withheld import has_withheld, mark_like
 from scanner.mutate import merge
 from scanner.mutate.native import PatchFault
 from scanner.mutate.schema import Conversion, Schema, Schemas
@@ -108,14 +109,17 @@ class ClusterAfter:
     def __init__(self, cluster: Base, manifests: AppliedManifests) -> None:
         """Ask the cluster nothing yet."""
         self._cluster, self._manifests = cluster, manifests
+        self._identity: ClusterIdentity | None = None
         self._schemas: _SchemasAfter | None = None
         self._discovery: Discovery | None = None
         self._new_kinds: frozenset[Kind] = frozenset()
         self._applied: Mapping[ObjectKey, JsonObject] | None = None
 
     def identity(self) -> ClusterIdentity:
-        """See Cluster."""
-        return self._cluster.identity()
+        """See Cluster. The cluster is asked once."""
+        if self._identity is None:
+            self._identity = self._cluster.identity()
+        return self._identity
 
     def now(self) -> datetime | None:
         """See Cluster."""
@@ -162,12 +166,14 @@ class ClusterAfter:
 
     def _merge_page(self, page: Page, applied: dict[ObjectKey, JsonObject]) -> Page:
         """The page with the objects that manifests change, which are removed from `applied`."""
-        items = []
-        for item in as_list(orjson.loads(page.data).get("items")):
+        items: list[Json] = []
+        document = as_object(orjson.loads(page.data))
+        for item in as_list(document.get("items")):
             resource = resource_of(page.kind, as_object(item))
             manifest_body = applied.pop(ObjectKey(page.kind, resource.namespace, resource.name), None)
             items.append(item if manifest_body is None else self._merge(page.kind, resource.body, manifest_body))
-        return replace(page, data=orjson.dumps({"items": items}))
+        # The places that a snapshot withholds stay: where one is gone, the page cannot be decoded, and nothing is claimed.
+        return replace(page, data=orjson.dumps({"withheld": as_object(document.get("withheld")), "items": items}))
 
     def metadata(self, kind: Kind, *, namespace: str = "") -> Iterator[Page]:
         """See Cluster: the objects of the cluster only."""
@@ -189,9 +195,10 @@ class ClusterAfter:
         """The object after the manifest was applied; that of the manifest, if it cannot be merged."""
         schema = self.schemas().schema(kind)
         try:
-            return cast("JsonObject", merge.merge_patch(schema, stored, applied)) if schema else applied
+            merged = cast("JsonObject", merge.merge_patch(schema, stored, applied)) if schema else applied
         except PatchFault:
             return applied
+        return as_object(mark_like(merged, stored)) if has_withheld(stored) else merged
 
     @property
     def _objects(self) -> Mapping[ObjectKey, JsonObject]:

@@ -109,6 +109,13 @@ class RecordedObject:
     annotations: Pairs = ()
 
 
+class LabelledObject(NamedTuple):
+    """A recorded object with its kept labels, those of its workload and those of its namespace."""
+
+    object: RecordedObject
+    kept: KeptOfObject
+
+
 class CountedObject(NamedTuple):
     """A recorded object with the numbers of the checks that evaluated it, and of those that matched it and did not."""
 

@@ -66,6 +66,36 @@ def mark_withheld(body: Json, places: Iterable[Place]) -> None:
         container[last] = marked  # type: ignore[index] # `_get` found a key or an index of a dict or a list
 
 
+def unmark(value: Json) -> Json:
+    """The value with plain values in place of withheld parts."""
+    match value:
+        case WithheldText():
+            return str(value)
+        case Mapping():
+            return {key: unmark(item) for key, item in value.items()}
+        case str():
+            return value
+        case Sequence():
+            return [unmark(item) for item in value]
+        case _:
+            return value
+
+
+def mark_like(value: Json, marked: Json) -> Json:
+    """The value with each part marked that is withheld in another one; a list of another length is marked wholly."""
+    if is_withheld(marked):
+        return _mark(value)
+    if isinstance(marked, Mapping) and isinstance(value, Mapping):
+        known = {key: mark_like(item, marked[key]) if key in marked else item for key, item in value.items()}
+        gone = {key: item for key, item in marked.items() if key not in value and has_withheld(item)}
+        return {**known, **gone}
+    if not has_withheld(marked):
+        return value
+    if isinstance(marked, list) and isinstance(value, list) and len(marked) == len(value):
+        return [mark_like(item, other) for item, other in zip(value, marked, strict=True)]
+    return _mark(value)
+
+
 def _get(container: Json, step: str | int, place: Place) -> Json:
     if isinstance(container, dict) and isinstance(step, str) and step in container:
         value: Json = container[step]

@@ -8,10 +8,10 @@ and Assay cannot evaluate is a decision of its own, *undecided*: silence is neve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object, make_target, select
@@ -19,8 +19,9 @@ from scanner.admission.match import applies, is_exempt
 from scanner.admission.server_fields import Path, list_fields_to_be_set, reads_any
 from scanner.audit import redact
 from scanner.audit.page import make_findings
+from scanner.audit.withheld_reads import WithheldReads, touches_withheld
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
-from scanner.model.json import JsonObject, dig
+from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.outcome import (
     Change,
     Check,
@@ -32,9 +33,10 @@ from scanner.model.outcome import (
     Violated,
     WouldChange,
 )
-from scanner.model.policy import Action, Binding
-from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo
+from scanner.model.policy import Action, Binding, MatchResources
+from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo, resource_of
 from scanner.model.selector import EVERYTHING
+from scanner.model.withheld import WithheldMap, has_withheld, mark_like, unmark
 from scanner.mutate.versions import list_views
 from scanner.policies.mutating.mutation import compute_patch
 from scanner.policies.mutating.together import list_invocations, try_orders
@@ -42,15 +44,24 @@ from scanner.policies.pod_security.labels import read_labels
 from scanner.policies.webhooks import Webhook
 from scanner.posture.deciding_fields import find_deciding_fields
 from scanner.preview.new_objects import Document, Kinds, NewObject, StoredObjects, read_new_objects, read_stored
+from scanner.preview.plugins import concerns_plugins
 from scanner.preview.pods import PODS, has_pods, make_pod
 from scanner.preview.requested import Refused, Requested, make_request
 from scanner.preview.rules import Rules, RuleSource, gather_rules
-from scanner.preview.server_answers import DryRunApplier, ask_server
 from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect
 from scanner.scan.options import Options
 
+if TYPE_CHECKING:
+    from scanner.preview.server_answers import DryRunApplier
+
 _SET_BY_SERVER: Final = "the check reads a field that the server sets when it creates the object, such as metadata.uid"
 _ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
+_HIDDEN_OBJECT: Final = "the snapshot withholds a part of the object as it is now"
+_HIDDEN_MUTATION: Final = "mutating policies may read or change what the snapshot withholds"
+_HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
+_INVOKED_AGAIN: Final = (
+    "mutating policies that are invoked again may read what built-in plug-ins add after other policies"
+)
 _NO_SCHEMA: Final = "no schema of its kind is known, so its defaults are not"
 _TERMINATING: Final = "Terminating"
 _KYVERNO_WEBHOOKS: Final = ("vpol.validate.kyverno.svc", "nvpol.validate.kyverno.svc")
@@ -66,25 +77,31 @@ def check(
     options: Options,
     now: datetime,
     applier: DryRunApplier | None = None,
+    disabled_plugins: Collection[str] = (),
 ) -> CheckResult:
     """What admission of a cluster would decide about each document, if they were applied in their order.
 
     The rules are those of `cluster`, which has the documents applied; `stored` has the objects as they are now. With an `applier`, the
-    API server is asked, too. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
+    API server is asked, too. `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
+    cluster.identity()  # before discovery, which knows by the version of the server which kinds must not be missing
     discovery = cluster.discover()
     default = options.scope.namespaces[0] if options.scope.namespaces else "default"
     kinds = Kinds(discovery.kinds, discovery.gaps)
     read = tuple(read_new_objects(documents, kinds, default))
     new = tuple(each for each in read if isinstance(each, NewObject))
-    rules = gather_rules(cluster, discovery, options, _list_requests(new), now)
+    rules = gather_rules(cluster, discovery, options, _list_requests(new), now, disabled_plugins)
     before = read_stored(stored, new)
     checker = _Checker(rules)
     shared = _find_shared(new, rules)
 
     def decide(new: NewObject) -> CheckedObject:
         checked = checker.check(new, before.get(new.name))
-        return ask_server(applier, new, checked, has_others=shared(new)) if applier else checked
+        if applier is None:
+            return checked
+        from scanner.preview.server_answers import ask_server  # noqa: PLC0415 - a tenth of the start of a command
+
+        return ask_server(applier, new, checked, has_others=shared(new))
 
     return CheckResult(
         cluster=rules.cluster,
@@ -130,13 +147,17 @@ class _Checker:
         """The answer about one object, given the object that the cluster has under its name."""
         if isinstance(stored, ListFailed):
             unknown = Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}")
-            return new.conclude(*([unknown] if self._rules.may_concern(new.resource.kind) else []))
+            kind = new.resource.kind
+            concerned = self._rules.may_concern(kind) or has_pods(kind) or concerns_plugins(kind)
+            return new.conclude(*([unknown] if concerned else []))
         schema = self._rules.schemas.schema(new.resource.kind)
         try:
-            requested = make_request(new.resource, stored, schema)
+            requested = make_request(new.resource, stored and as_object(unmark(stored)), schema)
         except Refused as refusal:
-            return new.conclude(Decision(Effect.REFUSES, str(refusal)))
-        request = _Request(self._rules, requested, self._rules.context.user)
+            hidden = has_withheld(stored)
+            why = f"{_HIDDEN_OBJECT}: {refusal}" if hidden else str(refusal)
+            return new.conclude(Decision(Effect.UNDECIDED if hidden else Effect.REFUSES, why))
+        request = _Request(self._rules, requested, self._rules.context.user, marked=stored or {})
         request.decide()
         if request.admitted is not None:
             self._check_pods(request)
@@ -156,9 +177,10 @@ class _Checker:
         pod, user = made
         try:
             requested = make_request(pod, None, self._rules.schemas.schema(PODS))
-        except Refused:
+        except Refused as refusal:
+            request.decisions.append(Decision(Effect.REFUSES_PODS, f"its pods: {refusal}"))
             return
-        of_pod = _Request(self._rules, requested, user, of_template=True)
+        of_pod = _Request(self._rules, requested, user, marked=_mark_pod(request), of_template=True)
         of_pod.decide()
         known = {(each.language, each.policy, each.effect) for each in request.decisions}
         for each in of_pod.decisions:
@@ -173,9 +195,13 @@ class _Checker:
 class _Request:
     """One request: the decisions about it, and the object that mutating policies leave."""
 
-    def __init__(self, rules: Rules, requested: Requested, user: UserInfo, *, of_template: bool = False) -> None:
+    def __init__(
+        self, rules: Rules, requested: Requested, user: UserInfo, *, marked: JsonObject, of_template: bool = False
+    ) -> None:
+        """Take a request; `marked` has the places of the object that a snapshot withholds."""
         self._rules, self._requested, self._of_template = rules, requested, of_template
         self._kind = requested.resource.kind
+        self._marked = marked
         self._context = replace(rules.context, user=user, operations=(requested.operation,), old=requested.old)
         self.decisions: list[Decision] = []
         self.changes: tuple[Change, ...] = ()
@@ -190,10 +216,15 @@ class _Request:
         if self._requested.schema is None:
             self.decisions.append(Decision(Effect.UNDECIDED, _NO_SCHEMA))
         self.decisions += self._decide_unknown(self._requested.resource)
-        after = self._mutate()
+        plugins, created = self._rules.plugins, self._requested.old is None
+        before = plugins.change(self._requested.resource, self.decisions, created=created)
+        after = self._mutate(before) if before else None
+        if before and after is not None and after != before.body:
+            after = self._change_again(resource_of(self._kind, after))
         if after is None:
             return
         self.admitted = self._requested.after_mutation(after)
+        plugins.validate(self.admitted, self.decisions, created=created)
         self.decisions += self._validate(self.admitted)
         self.decisions += self._decide_webhooks(self.admitted)
 
@@ -228,7 +259,7 @@ class _Request:
 
     def _matches(self, bound: BoundPolicy, resource: Resource) -> bool:
         """Return whether some binding that refuses or warns matches the request."""
-        return any(
+        return self._hides_match(bound, resource) or any(
             _matters(binding) and select(bound, binding, resource, self._kind, self._requested.operation, self._context)
             for binding in bound.bindings
         )
@@ -255,11 +286,60 @@ class _Request:
         views = {each.kind: each for each in self._list_views(old)}
         return replace(self._context, old=views.get(view.kind, old))
 
+    # What a snapshot withholds.
+
+    def mark(self, view: Resource) -> JsonObject:
+        """The object with its withheld parts marked: all of it, in another version than that of the snapshot."""
+        if view.kind == self._kind or not has_withheld(self._marked):
+            return as_object(mark_like(view.body, self._marked))
+        return {**view.body, **{name: WithheldMap() for name in view.body if name not in ("apiVersion", "kind")}}
+
+    def _hides(self, matches: Iterable[MatchResources | None], resource: Resource) -> bool:
+        """Return whether a snapshot withholds a label by which something selects."""
+        if self._rules.withheld is None:
+            return False
+        reads = WithheldReads(self._context, self._rules.withheld)
+        return reads.hides_labels(matches, resource, self.mark(resource))
+
+    def _hides_match(self, bound: BoundPolicy, resource: Resource) -> bool:
+        return self._hides((bound.policy.match, *(binding.match for binding in bound.bindings)), resource)
+
+    def _evaluate(self, bound: BoundPolicy, view: Resource) -> Iterable[InvocationResult]:
+        """The results of a policy: `skipped: redacted` for each check that may read what a snapshot withholds."""
+        context = self._context_of(view)
+        if self._rules.withheld is None:
+            return evaluate_object(bound, view, self._kind, context)
+        reads, marked = WithheldReads(context, self._rules.withheld), self.mark(view)
+        skipped = reads.skip(bound, view, marked, self._kind)
+        if skipped is not None:
+            return skipped
+        return reads.withhold(bound, tuple(evaluate_object(bound, view, self._kind, context)), marked, together=False)
+
+    def _depends_on_withheld(
+        self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], resource: Resource, changes: Sequence[Change]
+    ) -> bool:
+        """Return whether mutating policies may read or write what a snapshot withholds."""
+        if self._rules.withheld is None:
+            return False
+        reads, marked = WithheldReads(self._context, self._rules.withheld), self.mark(resource)
+        return any(touches_withheld(change, marked) for change in changes) or any(
+            reads.reads_any(bound, resource, marked)
+            or has_withheld(result.invocation.param and result.invocation.param.body)
+            for bound, result in acting
+        )
+
     # Mutating policies.
 
-    def _mutate(self) -> JsonObject | None:
+    def _change_again(self, resource: Resource) -> JsonObject | None:
+        """The object after the built-in plug-ins, which run once more after policies have changed it; None if they refuse it."""
+        again = self._rules.plugins.change(resource, self.decisions, created=self._requested.old is None)
+        reinvoked = any(each.policy.reinvocation_policy == "IfNeeded" for each in self._rules.mutating)
+        if again and again.body != resource.body and reinvoked:
+            self.decisions.append(Decision(Effect.UNDECIDED, _INVOKED_AGAIN))
+        return again.body if again else None
+
+    def _mutate(self, resource: Resource) -> JsonObject | None:
         """The object after all mutating policies; None if they refuse the request, or if their result is not known."""
-        resource = self._requested.resource
         try:
             acting = [
                 (bound, result)
@@ -273,15 +353,22 @@ class _Request:
         except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
             self.decisions.append(Decision(Effect.UNDECIDED, f"mutating policies cannot be evaluated: {error}"))
             return None
+        if any(self._hides_match(bound, resource) for bound in self._rules.mutating):
+            self.decisions.append(Decision(Effect.UNDECIDED, _HIDDEN_MUTATION))
+            return None
         if not answers:
             return resource.body
+        changes = compute_patch(resource.body, answers[0].after)
+        if self._depends_on_withheld(acting, resource, changes):
+            self.decisions.append(Decision(Effect.UNDECIDED, _HIDDEN_MUTATION))
+            return None
         if any(not answer.is_like(answers[0]) for answer in answers):
             self.decisions.append(Decision(Effect.UNDECIDED, _ORDER))
         if refusal := answers[0].refusal:
             shown = redact.redact_mutations(refusal, acting)
             self.decisions.append(Decision(Effect.REFUSES, shown, language="MutatingAdmissionPolicy"))
             return None
-        self.changes = redact.redact_patch(compute_patch(resource.body, answers[0].after), acting)
+        self.changes = redact.redact_patch(changes, acting)
         return answers[0].after
 
     def _note_mutations(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]]) -> None:
@@ -308,8 +395,11 @@ class _Request:
         for bound in self._list_evaluable(self._rules.validating, resource):
             try:
                 yield from self._decide_versions(bound, resource, views)
+                if self._hides_match(bound, resource):
+                    yield _undecided(bound, _HIDDEN_LABEL)
+                    continue
                 for view in views:
-                    for result in evaluate_object(bound, view, self._kind, self._context_of(view)):
+                    for result in self._evaluate(bound, view):
                         yield from _decide(result, bound, resource.kind, to_be_set)
             except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
                 yield _undecided(bound, str(error))
@@ -337,12 +427,23 @@ class _Request:
         """A decision for each webhook that the server calls about the request."""
         target = make_target(resource, self._kind, self._requested.operation, self._context)
         for webhook in self._rules.webhooks:
-            if _calls_evaluated_policies(webhook) or not webhook.may_receive(target):
+            if _calls_evaluated_policies(webhook):
+                continue
+            if not webhook.may_receive(target) and not self._hides((webhook.match,), resource):
                 continue
             when = ", if its match conditions are true" if webhook.has_conditions else ""
             does = "change or refuse" if webhook.changes else "refuse"
             message = f"the webhook, of {webhook.configuration}, may {does} it{when}: what a program decides is not in the API"
             yield Decision(Effect.UNDECIDED, message, policy=webhook.name)
+
+
+def _mark_pod(request: _Request) -> JsonObject:
+    """The pod of a workload with the parts marked that a snapshot withholds."""
+    workload = request.admitted
+    if workload is None or not has_withheld(marked := request.mark(workload)):
+        return {}
+    made = make_pod(resource_of(workload.kind, marked))
+    return made[0].body if made else {"metadata": WithheldMap(), "spec": WithheldMap()}
 
 
 def _calls_evaluated_policies(webhook: Webhook) -> bool:

@@ -15,19 +15,23 @@ from typing import Final, Protocol, TypeVar
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match
+from scanner.audit.withheld_reads import Withheld, withholds_user
 from scanner.cel import CachingDecider
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.policy import ADMISSION_API, Operation, ParamKind, Policy
+from scanner.model.policy import ADMISSION_API, Operation, ParamKind, Policy, PolicyKey
 from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, resource_of
 from scanner.model.scans.scan import ClusterIdentity, OutOfScope
+from scanner.model.withheld import has_withheld
 from scanner.mutate.schema import Schemas
 from scanner.policies.bound_language import BindingContext, BoundLanguage
 from scanner.policies.language import derive_from_namespaces, list_constraints, list_document_kinds
 from scanner.policies.plan import find_equivalents
 from scanner.policies.webhooks import Webhook, list_webhook_kinds, read_webhooks
 from scanner.preview.new_objects import StoredObjects
+from scanner.preview.plugins import LISTED, Plugins
+from scanner.preview.pods import PODS
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.lists import RepeatedLists, ScanLists
 from scanner.scan.options import Options, ScanContext
@@ -69,12 +73,14 @@ class Rules:
 
     `mutating` and `validating` are the policies that can be evaluated, `unknown` those that cannot. `gaps` are lists that failed, and
     may concern any object. `webhooks` are called as well, and are not evaluated. `outside` are further rules that are not evaluated.
-    Unless it `knows_namespaces`, a Namespace that is missing may exist.
+    Unless it `knows_namespaces`, a Namespace that is missing may exist. `withheld` is what a snapshot withholds of the rules, None for
+    another cluster.
     """
 
     cluster: ClusterIdentity
     context: EvaluationContext
     schemas: Schemas
+    plugins: Plugins
     mutating: tuple[BoundPolicy, ...]
     validating: tuple[BoundPolicy, ...]
     unknown: tuple[UnknownPolicy, ...] = ()
@@ -82,6 +88,7 @@ class Rules:
     gaps: tuple[Gap, ...] = ()
     outside: tuple[OutOfScope, ...] = ()
     knows_namespaces: bool = True
+    withheld: Withheld | None = None
 
     def may_concern(self, kind: Kind) -> bool:
         """Return whether a policy or a webhook may match requests on a kind."""
@@ -100,13 +107,14 @@ def gather_rules(
     options: Options,
     requests: Mapping[str, Collection[Kind]],
     now: datetime,
+    disabled_plugins: Collection[str] = (),
 ) -> Rules:
     """The rules of a cluster for requests that create or update objects; `requests` has their kinds by their namespaces.
 
-    Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
+    `disabled_plugins` are the built-in plug-ins that the server does not run. Raises ClusterError if the cluster does not answer, and UsageError for policy files that cannot be read.
     """
-    listing = ScanLists(cluster, options.scope, ahead=False)
-    cluster.expect(_list_lists(discovery, options))
+    listing = ScanLists(cluster, options.scope, ahead=False, withheld=discovery.withholds)
+    cluster.expect(_list_lists(discovery, options, requests))
     identity = cluster.identity()
     context = ScanContext(identity, options.user or cluster.requester(), options.scope)
     documents = tuple(list_policy_documents(listing, discovery, options))
@@ -141,8 +149,9 @@ def gather_rules(
     params = StoredParams((*discovery.kinds, *options.definitions), cluster, listing, policy_set.params)
     bound = tuple(each for language in languages for each in language.bound)
     unlabelled = {name: kinds for name, kinds in requests.items() if name and name not in described.by_name}
+    readers: set[PolicyKey] = set()
     unknown = (
-        *_find_unknown(listing, discovery, languages, bound, params, described.why_not),
+        *_find_unknown(listing, discovery, languages, bound, params, described.why_not, readers),
         *(_find_unlabelled(languages, unlabelled) if context.files else ()),
     )
     nowhere = {id(each.bound) for each in unknown if not each.namespace}
@@ -159,6 +168,14 @@ def gather_rules(
             authorizer=CachingDecider(authorizer) if authorizer else None,
         ),
         schemas=listing.relay,
+        plugins=Plugins(
+            objects=params,
+            schemas=listing.relay,
+            namespaces=described.by_name,
+            release=context.rules,
+            files=context.files,
+            disabled=disabled_plugins,
+        ),
         mutating=tuple(sorted(filter(_changes, evaluable), key=lambda each: each.policy.key)),
         validating=tuple(each for each in evaluable if each.combination is None),
         unknown=unknown,
@@ -170,6 +187,13 @@ def gather_rules(
         ),
         outside=tuple(dict.fromkeys(item for language in languages for item in language.outside)),
         knows_namespaces=not described.why_not,
+        withheld=Withheld(
+            readers=frozenset(readers),
+            namespaces=frozenset(name for name, body in described.by_name.items() if has_withheld(body)),
+            user=withholds_user(context.user),
+        )
+        if discovery.withholds
+        else None,
     )
 
 
@@ -177,10 +201,15 @@ def _changes(bound: BoundPolicy) -> bool:
     return bound.combination is not None
 
 
-def _list_lists(discovery: Discovery, options: Options) -> Iterator[tuple[Kind, str, str]]:
-    """The lists that are read in every case."""
+def _list_lists(
+    discovery: Discovery, options: Options, requests: Mapping[str, Collection[Kind]]
+) -> Iterator[tuple[Kind, str, str]]:
+    """The lists that are read in every case, and those of plug-ins in the namespaces of pods."""
     documents = list_document_kinds(options.languages, discovery.kinds) if options.cluster_policies else ()
     yield from ((kind, "", "") for kind in (*documents, *list_webhook_kinds(discovery.kinds)))
+    namespaces = [namespace for namespace, kinds in requests.items() if PODS in kinds]
+    for kind in LISTED:
+        yield from ((kind, namespace, "") for namespace in (namespaces if kind.namespaced else namespaces and ("",)))
 
 
 def _list_families(kinds: Iterable[Kind], discovery: Discovery) -> frozenset[Kind]:
@@ -250,9 +279,13 @@ def _find_unknown(
     bound: tuple[BoundPolicy, ...],
     params: StoredParams,
     without_namespaces: str,
+    readers: set[PolicyKey],
 ) -> Iterator[UnknownPolicy]:
-    """The policies in force that cannot be evaluated about any object; `without_namespaces` is why Namespaces cannot be read."""
-    gaps = [*load_inventory(listing, languages), *find_unknown_param_kinds(bound, params, discovery)]
+    """The policies in force that cannot be evaluated about any object; `without_namespaces` is why Namespaces cannot be read.
+
+    Adds to `readers` the policies that read other objects of which a snapshot withholds parts.
+    """
+    gaps = [*load_inventory(listing, languages, readers), *find_unknown_param_kinds(bound, params, discovery)]
     reasons = {gap.where: gap.why for gap in reversed(gaps)}
     for each in bound:
         if why := reasons.get(make_policy_gap(each, "").where):

@@ -16,6 +16,7 @@ from scanner.model.resource import Kind, Resource
 from scanner.parity.answers import Response, is_unsendable, parse_warning, read_denial, read_unrelated
 from scanner.parity.pod_security import find_refusal, is_warning
 from scanner.preview.new_objects import NewObject
+from scanner.preview.plugins import BUILT_IN
 from scanner.preview.verdict import (
     AGREES,
     DIFFERS,
@@ -59,13 +60,14 @@ def ask_server(
         response = applier.apply(resource.kind, resource.body)
     except ListFailed as error:
         return _without_answer(checked, str(error))
-    unrelated = None if _is_about_policies(response) else read_unrelated(response, "CREATE", resource.kind.resource)
+    known = _is_about_policies(response) or _is_by_plugin(response, checked)
+    unrelated = None if known else read_unrelated(response, "CREATE", resource.kind.resource)
     if unrelated and unrelated.permission:
         return _without_answer(checked, unrelated.reason)
     text = redact.redact_answer(response.message, resource)
     if unrelated:
         return replace(checked, server=ServerAnswer(None, NOT_COMPARED, text or unrelated.reason))
-    verdict = _read_verdict(response)
+    verdict = Verdict.REFUSED if known else _read_verdict(response)
     compared = NOT_COMPARED if has_others and _compare(checked, verdict) == DIFFERS else _compare(checked, verdict)
     return replace(checked, server=ServerAnswer(verdict, compared, text or _show_warnings(response, resource)))
 
@@ -76,10 +78,13 @@ def _is_about_policies(response: Response) -> bool:
     return any(mark in response.message for mark in _BY_POLICIES) and " denied request: " in response.message
 
 
+def _is_by_plugin(response: Response, checked: CheckedObject) -> bool:
+    """Return whether the server refuses the object with the message of a plug-in that Assay evaluates."""
+    return any(each.policy in BUILT_IN and each.message in response.message for each in checked.select(Effect.REFUSES))
+
+
 def _read_verdict(response: Response) -> Verdict:
-    """The verdict of the server; warnings of other origins, such as deprecated versions, do not count."""
-    if _is_about_policies(response):
-        return Verdict.REFUSED
+    """The verdict of a server that admits; warnings of other origins, such as deprecated versions, do not count."""
     warns = any(parse_warning(warning) or is_warning(warning) for warning in response.warnings)
     return Verdict.WARNED if warns else Verdict.ADMITTED
 

@@ -17,6 +17,7 @@ from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.model.population import ExaminedObject, ObjectPage, PlaceOfPage
 from scanner.model.scans.census import OwnerOf
+from scanner.model.scans.finding_period import FindingOfPeriod
 from scanner.model.scans.notification import Notification
 from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts
 from scanner.model.scans.run import RunDetails
@@ -32,7 +33,16 @@ from scanner.store.database.address import Address, address_of
 from scanner.store.database.clocks import Clock, clock_of
 from scanner.store.database.engine import close_connections, make_reading_engine, reading_snapshot
 from scanner.store.database.store_errors import as_store_error
-from scanner.store.read import lookup, object_checks, problem_counts, recorded_objects, search_hits, stored_scan, trends
+from scanner.store.read import (
+    finding_periods,
+    lookup,
+    object_checks,
+    problem_counts,
+    recorded_objects,
+    search_hits,
+    stored_scan,
+    trends,
+)
 from scanner.store.read.search import search
 from scanner.store.read.search_query import WordMatches, search_words
 from scanner.store.read.stored_scan import SqlScan
@@ -289,6 +299,13 @@ class SqlReader:
         """The first scan in history of a cluster, by its id; None if there is none."""
         with self._reading() as connection:
             return lookup.find_first_scan(connection, cluster)
+
+    def read_findings_of_period(
+        self, before: str | None, last: str, policies: Collection[str]
+    ) -> tuple[FindingOfPeriod, ...]:
+        """The findings of policies, by name, that were open after the scan `before` (None: ever), up to the scan `last`, by full ids."""
+        with self._reading_snapshot() as connection:
+            return tuple(finding_periods.read_findings_of_period(connection, before, last, policies))
 
     def read_known_findings(self, cluster: int, prefix: str) -> tuple[StoredFinding, ...]:
         """The last state of the findings of a cluster, by its id, whose ids begin with some hex digits, at most so many as a page shows."""

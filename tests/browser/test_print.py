@@ -13,11 +13,14 @@ from pypdf import PdfReader
 
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
+from scanner.report.paper.page import render_page
+from tests.report.papers import paper_of
 from tests.report.records import large_record
 
 from .conftest import opened
 
 _SHEETS = 30
+_MOST_OF_PAPER = 20
 _BUSY = 180_000
 """Milliseconds that a page of 1,000 findings may take on a machine that is busy."""
 WORST = 10
@@ -70,3 +73,17 @@ def test_one_file_has_few_sheets(page: Page, tmp_path: Path, findings: int, most
     assert most >= len(sheets)
     counts = Counter(text.count(stored.id) for stored in record.findings())
     assert {1: findings - WORST, 2: WORST} == counts, "the summary repeats the worst problems alone"
+
+
+@pytest.mark.parametrize("findings", [218, 1_000])
+def test_the_paper_of_a_control_has_twenty_sheets_at_most(page: Page, tmp_path: Path, findings: int) -> None:
+    """With a run a day, forty changes of rules and a sample; every part is there."""
+    paper = paper_of(large_record(findings, policies=10, namespaces=20))
+    (tmp_path / "index.html").write_text(render_page(paper, {"findings.csv": "0" * 64}), "utf-8")
+    page.goto((tmp_path / "index.html").as_uri(), timeout=_BUSY)
+    sheets = printed(page)
+    text = " ".join(sheets)
+
+    assert _MOST_OF_PAPER >= len(sheets)
+    parts = ("1. Findings", "2. Register", "3. Waivers", "4. Rules", "5. Sample", "6. Digests")
+    assert [] == [part for part in parts if part not in text]

@@ -60,7 +60,7 @@ def test_what_changed_and_why(page: Page, small: Path) -> None:
     page.locator("tr", has_text="shop/web").get_by_role("link").first.click()
     report.clicks += 1
     place = " ".join(page.locator("article:target").inner_text().split())
-    assert "New in this scan first seen 2026-03-02 14:00 UTC" in place
+    assert "New in this scan first and last seen 2026-03-02 14:00 UTC" in place
     assert "Cause the param changed; the object changed, too" in place
     reject_detours(report)
 

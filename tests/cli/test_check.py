@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from jsonschema import Draft202012Validator
 
+from scanner.cli.commands.check import BUILT_IN
+from scanner.preview.plugins import BUILT_IN as PLUGINS
 from tests.cli.conftest import Assay
 from tests.command import Ran
 from tests.documents import Document, rule
@@ -482,3 +484,89 @@ def test_a_mistake_is_a_usage_error(assay: Assay, home: Path, flags: tuple[str, 
     ran = assay("check", *flags)
 
     assert (2, b"") == (ran.code, ran.stdout)
+
+
+def limit_range(**limit: Any) -> Document:
+    """A LimitRange of the shop for containers."""
+    spec = {"limits": [{"type": "Container", **limit}]}
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "own", "namespace": "shop"}, "spec": spec}
+
+
+def pod(**spec: Any) -> Document:
+    """A pod of the shop."""
+    spec = {"containers": [{"name": "web", "image": "web:1"}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
+
+
+HUNGRY: list[Document] = [{"name": "web", "image": "web:1", "resources": {"limits": {"cpu": "2"}}}]
+LIMITED = "object.spec.containers.all(c, has(c.resources.limits))"
+
+
+def test_plugins_change_a_pod_before_policies_read_it(check: Check) -> None:
+    """The limits of a LimitRange satisfy a policy that demands some, also in files without its other defaults."""
+    rules = [vap("limited", "pods", expression=LIMITED), bind("limited")]
+
+    assert (1, "refused") == verdict(check(rules, pod()))
+    assert (0, "admitted") == verdict(check([*rules, limit_range(default={"cpu": "1"})], pod()))
+    assert [] == first(check([*rules, limit_range(default={"cpu": "1"})], pod()))["changes"]
+
+
+def test_the_pods_of_a_template_are_limited_by_a_range(check: Check) -> None:
+    """The workload is admitted, and its pods are refused by the plug-in; a plug-in that the server does not run refuses nothing."""
+    ran = check([limit_range(max={"cpu": "1"})], deployment(containers=HUNGRY))
+
+    assert (1, "podsRefused") == verdict(ran)
+    assert ("LimitRanger", "its pods: maximum cpu usage per Container is 1, but limit is 2") == (
+        first(ran)["decisions"][0]["by"],
+        first(ran)["decisions"][0]["message"],
+    )
+    flags = ("--disabled-plugin", "LimitRanger")
+    assert (0, "admitted") == verdict(
+        check([limit_range(max={"cpu": "1"})], deployment(containers=HUNGRY), flags=flags)
+    )
+
+
+def test_a_range_among_the_manifests_counts(check: Check) -> None:
+    """Objects of the same files count for each other."""
+    ran = check([], pod(containers=HUNGRY), limit_range(max={"cpu": "1"}))
+    assert (1, "refused") == verdict(ran)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("serviceAccountName", "robot"), ("priorityClassName", "high"), ("runtimeClassName", "kata")],
+)
+def test_a_class_that_files_do_not_have_is_undecided(check: Check, field: str, value: str) -> None:
+    """Files need not have everything that the cluster has."""
+    ran = check([], pod(**{field: value}))
+    assert (3, "undecided") == verdict(ran)
+    assert value in first(ran)["decisions"][0]["message"]
+
+
+def test_a_class_of_the_system_is_known(check: Check) -> None:
+    """Every API server has it."""
+    assert (0, "admitted") == verdict(check([], pod(priorityClassName="system-node-critical")))
+
+
+def test_a_claim_is_limited_by_a_range(check: Check) -> None:
+    """LimitRanger limits the storage of claims."""
+    spec = {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]}
+    metadata = {"name": "own", "namespace": "shop"}
+    claims = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted}
+    ran = check([claims], claim)
+
+    assert (1, "refused") == verdict(ran)
+    assert (
+        "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
+        == (first(ran)["decisions"][0]["message"])
+    )
+
+
+def test_an_unknown_plugin_is_a_usage_error(check: Check) -> None:
+    """The message names those that are evaluated."""
+    ran = check([], pod(), flags=("--disabled-plugin", "ResourceQuota"))
+    assert 2 == ran.code
+    assert "ServiceAccount" in ran.stderr
+    assert BUILT_IN == PLUGINS

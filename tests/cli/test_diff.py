@@ -78,7 +78,7 @@ def test_the_table_names_causes_and_shows_rules(three: Assay) -> None:
     """It fits a terminal."""
     lines = three("diff").stdout.decode().splitlines()
     assert "The rules changed between the scans: policies, params." in lines
-    assert "Cause param: the param changed" in lines
+    assert "Cause: the param changed" in lines
     assert "      +  maximum: '20'" in lines
     assert 80 >= max(map(len, lines))
 

@@ -1,4 +1,4 @@
-"""No secret is in a snapshot: the canaries of reports, searched in the raw bytes and in the content of every member."""
+"""No secret is in a snapshot or a packet: the canaries of reports, searched in the raw bytes and in the content of every member."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def contents(path: Path) -> bytes:
         return b"\n".join([path.read_bytes(), *(archive.read(name) for name in archive.namelist())])
 
 
+def packet(assay: Assay, home: Path) -> bytes:
+    """The bytes of a packet of every object of the last scan, which reproduces as far as the redaction permits."""
+    made = assay("sample", "--seed", "s", "--n", "500", "--snapshot", "x.snapshot", "--out", "p.zip")
+    assert 0 == made.code, made.stderr
+    again = assay("reperform", "p.zip")
+    assert again.code in {0, 3}, again.stdout
+    return contents(home / "p.zip")
+
+
 def results(assay: Assay, *arguments: str) -> dict[str, tuple[str, str]]:
     """The policy and message of each finding of a scan, by fingerprint."""
     report = assay("scan", *arguments, "-o", "json").report
@@ -59,6 +68,7 @@ def test_a_snapshot_contains_no_secret_and_replays(assay: Assay, home: Path, sou
     assert len(live) > 10
     assert {} == {key: (live.get(key), found) for key, found in replayed.items() if live.get(key) != found}
     assert set() == leaked_cells(contents(home / "x.snapshot"), cells)
+    assert set() == leaked_cells(packet(assay, home), cells)
 
 
 @pytest.mark.parametrize("source", READ)
@@ -79,3 +89,4 @@ def test_a_snapshot_contains_no_secret_of_another_object(assay: Assay, home: Pat
     assert len(live) > 10
     assert {} == replayed
     assert set() == leaked_cells(contents(home / "x.snapshot"), cells)
+    assert set() == leaked_cells(packet(assay, home), cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from scanner.model.json import as_list, dig
+from scanner.model.json import as_list, as_object, dig
 from scanner.model.scans.scan import ClusterIdentity, ScanStart, Scope
 from scanner.store import open_store
 from tests.cli.conftest import Assay
@@ -145,6 +146,7 @@ def test_json_has_the_days_with_their_tallies(assay: Assay, db: Path) -> None:
         "new": 0,
         "resolved": 2,
         "rulesChanged": None,
+        "digest": "6fd08bb6561c163fae1b0eac769a543c724891a71af5dcfeb64363dcf63a0756",
         "tallies": [
             {
                 "language": "ValidatingAdmissionPolicy",
@@ -156,6 +158,17 @@ def test_json_has_the_days_with_their_tallies(assay: Assay, db: Path) -> None:
             }
         ],
     } == days[-1]
+
+
+def test_an_outsider_computes_the_digest_of_a_day(assay: Assay, db: Path) -> None:
+    """From the tallies in the JSON of the trend, with the standard library alone."""
+    days = as_list(assay("trend", "-o", "json", "--db", db).report["days"])
+    for each in days:
+        tallies = [as_object(tally) for tally in as_list(dig(each, "tallies"))]
+        rows = [{name: value for name, value in tally.items() if value} for tally in tallies]
+        lines = sorted(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in rows)
+        assert dig(each, "digest") == hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+    assert 1 < len({dig(each, "digest") for each in days})
 
 
 def test_csv_has_no_formulas(assay: Assay, db: Path) -> None:

@@ -394,8 +394,8 @@ def test_a_difference_names_what_is_waived_in_one_scan_only(assay: Assay, write:
     table, markdown = (assay("diff", "-o", form).stdout.decode() for form in ("table", "markdown"))
     changes = assay("diff", "-o", "json").report["waivers"]
 
-    assert "Cause waiver: a waiver changed\n  problems: 1 no longer waived, 1 waived\n" in table
+    assert "Cause: a waiver changed\n  problems: 1 no longer waived, 1 waived\n" in table
     assert f"ConfigMap shop/b: waiver second until {NEXT_YEAR}" in table
-    assert "## Cause waiver" in markdown
+    assert "## Cause: a waiver changed" in markdown
     names = {name: [dig(each, "waiver", "name") for each in as_list(dig(changes, name))] for name in as_object(changes)}
     assert {"waived": ["second"], "noLongerWaived": ["first"]} == names

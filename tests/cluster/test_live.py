@@ -13,9 +13,9 @@ import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import ClusterError, ListFailed
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import Json, JsonObject, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.resource import Kind, Page, UserInfo
+from scanner.model.resource import Kind, ObjectKey, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
@@ -352,3 +352,42 @@ def test_requests_keep_a_pace(api: FakeApi, tmp_path: Path, pauses: list[float])
     api.says("/api/v1/pods", *(listing("Pod", "a", token=token) for token in tokens), listing("Pod", "b"))
     list(cluster.pages(PODS))
     assert [True, True] == [low - 1 < pause <= low for low, pause in zip((100, 200), pauses, strict=True)]
+
+
+# Single objects
+
+
+def many(number: int) -> list[ObjectKey]:
+    """The names of so many pods."""
+    return [ObjectKey(PODS, "default", f"p{index}") for index in range(number)]
+
+
+def as_names(bodies: list[JsonObject | ListFailed | None]) -> list[object]:
+    """The names of objects that were read."""
+    return [dig(body, "metadata", "name") if isinstance(body, dict) else body for body in bodies]
+
+
+def test_many_objects_are_read_with_one_page(api: FakeApi, tmp_path: Path) -> None:
+    """A page that is the whole list decides about all names, also about those that do not exist."""
+    cluster = LiveCluster(kubeconfig=api.kubeconfig(tmp_path))
+    api.says("/api/v1/namespaces/default/pods", listing("Pod", "p3", "q"))
+    assert [None, None, None, "p3", *[None] * 16] == as_names(cluster.read_objects(many(20)))
+    assert 1 == len(api.requests)
+
+
+@pytest.mark.parametrize("page", [listing("Pod", "p3", "p4", token="more"), refusal(403, "forbidden")])
+def test_what_a_page_does_not_decide_is_read_one_by_one(api: FakeApi, cluster: LiveCluster, page: Reply) -> None:
+    """Objects after the page, and all objects of a kind that may not be listed."""
+    api.says("/api/v1/namespaces/default/pods", page)
+    api.says("/api/v1/namespaces/default/pods/p3", Reply({"metadata": {"name": "p3"}}))
+    api.says("/api/v1/namespaces/default/pods/p4", Reply({"metadata": {"name": "p4"}}))
+    api.says("/api/v1/namespaces/default/pods/p19", Reply({"metadata": {"name": "p19"}}))
+    wanted = [None, None, None, "p3", "p4", *[None] * 14, "p19"]
+    assert wanted == as_names(cluster.read_objects(many(20)))
+
+
+def test_few_objects_are_read_one_by_one(api: FakeApi, cluster: LiveCluster) -> None:
+    """No list is requested for them."""
+    api.says("/api/v1/namespaces/default/pods/p1", Reply({"metadata": {"name": "p1"}}))
+    assert [None, "p1", None] == as_names(cluster.read_objects(many(3)))
+    assert not api.requests_for("/api/v1/namespaces/default/pods")

@@ -32,12 +32,24 @@ from tests.integration.pod_security import Objects
 from tests.requirements import API_SERVER
 
 Document = dict[str, Any]
-WITHOUT: Final = ("ServiceAccount", "TaintNodesByCondition")
-"""The plug-ins that are disabled: they refuse pods whose service account no controller has made."""
+WITHOUT: Final = ("TaintNodesByCondition",)
+"""The plug-ins that are disabled. ServiceAccount is not: the accounts that a controller would make are stored."""
 LEVELS: Final = {
     "ps-baseline": {"pod-security.kubernetes.io/enforce": "baseline"},
     "ps-warned": {"pod-security.kubernetes.io/warn": "restricted"},
 }
+_LIMITS: Final[list[Document]] = [
+    {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "own", "namespace": name},
+        "spec": {"limits": [{"type": "Container", **limit}]},
+    }
+    for name, limit in (
+        ("ps-baseline", {"default": {"memory": "64Mi"}, "max": {"cpu": "4"}}),
+        ("ps-warned", {"min": {"cpu": "10m"}}),
+    )
+]
 _BATCH: Final = 25
 _MUTATIONS: Final = (
     ("label", 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}', ("*",)),
@@ -157,12 +169,24 @@ def _mutating(name: str, expression: str, resources: Sequence[str]) -> Iterator[
 
 
 def prepare(server: ApiServer, chance: Random) -> None:
-    """Store namespaces with levels, definitions, and objects that manifests update."""
+    """Store namespaces with levels and accounts, definitions, what plug-ins read, and objects that manifests update."""
     spaces: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
         for name, labels in LEVELS.items()
     ]
-    apply(server, [*spaces, generated.definition(), *generated.objects(chance), *examples.objects("after")])
+    apply(server, [*spaces, generated.definition()])
+    first: list[JsonObject] = [*generated.objects(chance), *examples.objects("after")]
+    apply(server, [each for each in first if each["kind"] == "Namespace"])
+    apply(server, [*_accounts(server), *_LIMITS])
+    apply(server, first)
+
+
+def _accounts(server: ApiServer) -> Iterator[JsonObject]:
+    """The account `default` of each namespace."""
+    listed: Any = server.request("GET", "/api/v1/namespaces").body
+    for namespace in listed["items"]:
+        metadata: Document = {"name": "default", "namespace": namespace["metadata"]["name"]}
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def compare(server: ApiServer, chance: Random, number: int, batches: int) -> Tally:

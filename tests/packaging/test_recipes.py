@@ -101,6 +101,9 @@ def project(tmp_path: Path) -> Path:
     (folder / "manifests").mkdir(parents=True)
     (folder / "policies").mkdir()
     (folder / "policies" / "named.yaml").write_text(bound("named", expression="object.metadata.name == 'good'"))
+    (folder / "cluster").mkdir()
+    (folder / "cluster" / "named.yaml").write_text(bound("named", expression="object.metadata.name == 'good'"))
+    (folder / "cluster" / "shop.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
     (folder / "manifests" / "old.yaml").write_text(config_map("old"))
     committed(folder)
     git("checkout", "--quiet", "-b", "change", folder=folder)
@@ -380,6 +383,34 @@ def test_the_action_runs_as_it_is(tmp_path: Path, project: Path, index: Mapping[
     assert (tmp_path / "summary").read_text() == Path(outputs["markdown"]).read_text()
 
 
+def test_the_action_checks_manifests(tmp_path: Path, project: Path, index: Mapping[str, str], checkout: Path) -> None:
+    """With `check` it fails for what the cluster would refuse, and writes the same outputs."""
+    runner = GitHub(tmp_path / "github", project, index).runner("main")
+    runner.clone("change")
+    done = act(runner, checkout, check="manifests", against="cluster", arguments="-n\nshop")
+    outputs = dict(line.split("=", 1) for line in Path(runner.variables["GITHUB_OUTPUT"]).read_text().splitlines())
+
+    assert 1 == done.returncode, done.stderr
+    assert "1" == outputs["exit-code"]
+    assert {"refused": 2} == {key: n for key, n in json.loads(Path(outputs["json"]).read_text())["counts"].items() if n}
+    assert [] == [name for name, path in outputs.items() if name != "exit-code" and not Path(path).is_file()]
+    assert "## The cluster would refuse this" in Path(runner.variables["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+def test_the_recipe_for_comments_runs_as_printed(tmp_path: Path, project: Path, index: Mapping[str, str]) -> None:
+    """The steps of `docs/check.md`, after the installation of `docs/ci.md`: the comment says what the cluster would refuse."""
+    [printed] = re.findall(
+        r"```yaml\n(      - name: Check\n.*?)```", (ROOT / "docs" / "check.md").read_text(), re.DOTALL
+    )
+    [job] = recipe(".github/workflows/assay.yml")["jobs"].values()
+    platform = GitHub(tmp_path / "github", project, index)
+    code, stderr = platform.job([*job["steps"][:2], *yaml.safe_load(printed)], "pull_request", "change")
+
+    assert 1 == code, stderr
+    assert "12\n" == (platform.folder / "comments" / "number").read_text()
+    assert "ConfigMap shop/new" in (platform.folder / "comments" / "body").read_text()
+
+
 def test_every_output_of_the_action_is_that_of_a_step() -> None:
     """An output without a value would be empty in silence."""
     values = {name: each["value"] for name, each in ACTION["outputs"].items()}
@@ -404,8 +435,10 @@ def test_no_page_installs_from_a_package_index(page: Path) -> None:
 
 
 def test_the_hook_runs_as_printed(tmp_path: Path, project: Path, index: Mapping[str, str], checkout: Path) -> None:
-    """pre-commit installs it from the checkout, and it fails for what admission would refuse."""
+    """pre-commit installs both hooks from the checkout, and they fail for what admission would refuse."""
     settings = recipe(".pre-commit-config.yaml")
+    [printed] = re.findall(r"```yaml\n( +- id: assay-check\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    settings["repos"][0]["hooks"] += yaml.safe_load(printed)
     settings["repos"][0] |= {"repo": str(checkout), "rev": git("rev-parse", "HEAD", folder=checkout).strip()}
     (project / ".pre-commit-config.yaml").write_text(yaml.safe_dump(settings))
     committed(project)
@@ -420,3 +453,4 @@ def test_the_hook_runs_as_printed(tmp_path: Path, project: Path, index: Mapping[
 
     assert (1, 0) == (failed.returncode, passed.returncode), failed.stdout + failed.stderr + passed.stdout
     assert "gate failed: deny (2 problems that admission would refuse)" in failed.stdout
+    assert "2 objects: 2 refused." in failed.stdout

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import starmap
 
-from scanner.model.outcome import Errored, WouldChange
+from scanner.model.outcome import Errored, Finding, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.population import EvaluatedObjects, KeptOfObject, LabelledObject, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
@@ -63,6 +63,10 @@ class ScanInMemory(StoredScan):
         """See `StoredScan`."""
         return iter(self.found())
 
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """See `StoredScan`."""
+        return iter(sorted((stored.finding for stored in self.found()), key=lambda finding: finding.fingerprint))
+
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return iter(self.ended())
@@ -85,7 +89,7 @@ class ScanInMemory(StoredScan):
         """See `StoredScan`."""
         return FindingIndex()
 
-    def count_findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self, policies: frozenset[PolicyKey] | None = None) -> Mapping[int, int]:
         """See `StoredScan`."""
         return self.by_object
 
@@ -152,6 +156,10 @@ class ScanInMemory(StoredScan):
     def population(self) -> Iterator[RecordedObject]:
         """See `StoredScan`."""
         return iter(self.objects)
+
+    def labelled_population(self) -> Iterator[LabelledObject]:
+        """See `StoredScan`."""
+        return (LabelledObject(each, KeptOfObject()) for each in self.objects)
 
     def evaluated_objects(self) -> Iterator[EvaluatedObjects]:
         """See `StoredScan`."""

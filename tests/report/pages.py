@@ -7,11 +7,23 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 _VOID = {"meta", "link", "br", "img", "rect", "input", "hr"}
+_ENDS_BEFORE = {
+    "li": {"li"},
+    "dt": {"dt", "dd"},
+    "dd": {"dt", "dd"},
+    "td": {"td", "th"},
+    "th": {"td", "th"},
+    "p": {"p"},
+    "dl": {"p"},
+}
+"""The elements that a tag ends, whose own end tags HTML does not need there."""
+_ENDS_WITH = {"ul": {"li"}, "ol": {"li"}, "dl": {"dt", "dd"}, "tr": {"td", "th"}, "article": {"p"}}
+"""The elements that end with the one around them."""
 
 
 @dataclass
 class Page(HTMLParser):
-    """The tags, text and faults of one page. `faults` are tags that are not closed in their place."""
+    """The tags, text and faults of one page. `faults` are tags that are not closed where HTML needs it."""
 
     tags: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     text: str = ""
@@ -23,6 +35,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        self._end_before(_ENDS_BEFORE.get(tag, set()))
         if tag not in _VOID:
             self.open.append(tag)
 
@@ -30,8 +43,13 @@ class Page(HTMLParser):
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
 
     def handle_endtag(self, tag: str) -> None:
+        self._end_before(_ENDS_WITH.get(tag, set()))
         if not self.open or self.open.pop() != tag:
             self.faults.append(f"</{tag}> at {self.getpos()}")
+
+    def _end_before(self, tags: set[str]) -> None:
+        if self.open and self.open[-1] in tags:
+            self.open.pop()
 
     def handle_data(self, data: str) -> None:
         if not {"style", "script"} & set(self.open):

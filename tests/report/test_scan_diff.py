@@ -282,7 +282,7 @@ def test_a_table_marks_problems_that_a_scan_did_not_check() -> None:
     assert "  not checked  p-0123456789ae  medium  require-limits" in text
     assert "2 findings not checked, Deny" in text
     assert "  new, not checked before  p-0123456789af" in text
-    assert "Cause coverage: the earlier or the later scan did not check it\n  problems: 1 new, 1 not checked\n" in text
+    assert "Cause: the earlier or the later scan did not check it\n  problems: 1 new, 1 not checked\n" in text
 
 
 def test_markdown_marks_what_was_not_checked() -> None:

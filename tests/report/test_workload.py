@@ -83,7 +83,7 @@ def test_policy_reports_have_the_workload_as_a_property(name: str) -> None:
 def test_pages_show_the_workload_below_the_object(tmp_path: Path) -> None:
     """In the place of a finding; the list has a row of the workload, in which the object is folded."""
     html = pages(tmp_path, about(OF_POD))
-    assert 1 == html.count("<dt>Workload</dt><dd><bdi>Deployment web</bdi>")
+    assert 1 == html.count("<dt>Workload<dd><bdi>Deployment web</bdi>")
     assert '<span class="quiet">Deployment </span><bdi>shop/web</bdi>' in html
     assert "<summary>1 object</summary>" in html
 
@@ -91,7 +91,7 @@ def test_pages_show_the_workload_below_the_object(tmp_path: Path) -> None:
 def test_pages_do_not_repeat_the_object(tmp_path: Path) -> None:
     """An object that is its own workload, or has none that is known."""
     own = Workload("apps/v1", "Deployment", "shop", "api")
-    assert 0 == pages(tmp_path, about(own, "Deployment", "api"), about(None)).count("Workload</dt>")
+    assert 0 == pages(tmp_path, about(own, "Deployment", "api"), about(None)).count("<dt>Workload<")
 
 
 def test_the_name_of_a_workload_is_text(tmp_path: Path) -> None:

@@ -9,11 +9,26 @@ from urllib.parse import urlencode
 
 import pytest
 
+from scanner.model.json import as_object
 from scanner.model.scans.scan import ScanState, Scope
 from scanner.store import open_store
 from tests.command import assay_here
-from tests.store.made import Round, binding, finding
-from tests.web.fleets import DENY, GAP, LABELS, LOOSE_REPLICAS, NOW, PROD, STAGE, A, Clock, Scanned
+from tests.store.made import Round, binding, finding, policy
+from tests.web.fleets import (
+    DENY,
+    GAP,
+    LABELS,
+    LOOSE_REPLICAS,
+    NOW,
+    PARTIAL,
+    PROD,
+    REPLICAS,
+    STAGE,
+    STRICT,
+    A,
+    Clock,
+    Scanned,
+)
 from tests.web.served import Got, Served, counted, served
 
 _OK, _BAD, _MISSING = 200, 400, 404
@@ -126,9 +141,55 @@ def test_two_clusters_are_compared_by_policy(fleet: Served) -> None:
     [labels] = page.rows("labels ")
     assert labels.split(" | ")[1:] == ["bound on the left only", "Deny, Audit", "missing", "1", "0"]
     [replicas] = page.rows("replicas ")
-    difference = "another spec, actions Deny and Audit, and Audit, other bindings"
+    difference = "another spec, Deny and Audit on the left, Audit on the right, other bindings"
     assert replicas.split(" | ")[1:] == [difference, "Deny, Audit", "Audit", "2", "1"]
-    assert [row.split(" | ")[4:] for row in page.rows("prod ")] == [["3", "0", "2", "1", "0", "0", "2"]]
+    assert ["3", "0", "2", "1", "0", "0", "2"] == page.rows("prod ")[0].split(" | ")[4:]
+
+
+def test_problems_of_one_cluster_alone_have_a_cause(fleet: Served) -> None:
+    """They are matched by policy, check and workload; each leads to its history, and the cause has the rule's difference."""
+    left, right = _keys(fleet)
+    page = fleet.get(f"/compare?left={left}&right={right}")
+    assert ["1 | 0", "1 | 0"] == [
+        page.rows(f"{cause} ")[0].split(" | ", 1)[1]
+        for cause in ("The policy is bound on the left only", "The policy or a binding differs")
+    ]
+    assert "<del>-- expression: object.spec.replicas &lt;= 5</del>" in page.text
+    assert ["Deployment shop/api", "too many replicas"] == page.rows("prod | Deployment shop/api")[0].split(" | ")[1:3]
+    links = [link for link in page.links("/clusters/") if "/problems/" in link]
+    assert 2 == len(links)
+    assert {_OK} == {fleet.get(link).status for link in links}
+
+
+def test_an_equal_text_in_another_order_is_no_difference(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Digests differ with the order of keys and with defaults that a client left out; problems match all the same."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('alike') / 'assay.db'}"
+    spec = as_object(STRICT["spec"])
+    written = {**STRICT, "spec": {"failurePolicy": "Fail", **spec}}
+    other = policy("replicas", manifest=written, digest="9" * 64)
+    clock = Clock()
+    with open_store(url, clock) as store:
+        Scanned("one", NOW - timedelta(days=1), (A,), (REPLICAS,), (DENY,)).record(store, clock)
+        Scanned("two", NOW - timedelta(days=1), (A,), (other,), (DENY,), digest="8" * 64).record(store, clock)
+    with served(url, lambda: NOW) as opened:
+        keys = [opened.library.key(each) for each in opened.library.clusters()]
+        page = opened.get(f"/compare?left={keys[0]}&right={keys[1]}")
+    assert "0 of 1 policy differ in content" in page.text
+    assert "1 in both clusters; 0 in <bdi>one</bdi> only, 0 in <bdi>two</bdi> only" in page.text
+    assert ["none", "Deny, Audit", "Deny, Audit", "1", "1"] == page.rows("replicas ")[0].split(" | ")[1:]
+
+
+def test_clusters_are_compared_without_typing_a_moment(fleet: Served) -> None:
+    """By default at their newest complete scans; the form lists the scans of the chosen clusters, and periods for both."""
+    keys = {each.name: fleet.library.key(each) for each in fleet.library.clusters()}
+    path = f"/compare?left={keys['partial']}&right={keys['prod']}"
+    page = fleet.get(path)
+    assert f"{PARTIAL[0].began + timedelta(minutes=5):%Y-%m-%d %H:%M}" in page.rows("partial ")[0]
+    assert f'value="{keys["partial"]}/scans/{PARTIAL[1].id}"' in page.text
+    chosen = fleet.get(f"/compare?left={keys['partial']}/scans/{PARTIAL[1].id}&right={keys['prod']}&at=")
+    assert f'value="{keys["partial"]}/scans/{PARTIAL[1].id}" selected' in chosen.text
+    assert f"{PROD[0].began + timedelta(minutes=5):%Y-%m-%d %H:%M}" in fleet.get(f"{path}&at=month").rows("prod ")[0]
+    assert _BAD == fleet.get(f"{path}&at=nothing").status
 
 
 def test_two_clusters_are_compared_as_of_a_date(fleet: Served) -> None:

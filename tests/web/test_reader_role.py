@@ -62,7 +62,8 @@ def answer(site: Served, path: str) -> tuple[int, str]:
 
 def test_the_tables_of_pages_suffice_for_every_page(site: Served) -> None:
     """Every form of a link is opened, beginning with the first page and a search: none of them reads a further table."""
-    waiting, opened = ["/", "/search?q=web", "/search?q=replicas"], dict[str, int]()
+    sample = f"{site.cluster}/latest/sample.html?seed=x&n=1000&owner=1"
+    waiting, opened = ["/", "/search?q=web", "/search?q=replicas", sample], dict[str, int]()
     forms: Counter[str] = Counter()
     while waiting:
         link = waiting.pop().replace("&amp;", "&")
@@ -75,6 +76,7 @@ def test_the_tables_of_pages_suffice_for_every_page(site: Served) -> None:
         waiting += _LINK.findall(got.text)
         waiting += [f"{link.rpartition('/')[0]}/{page}" for page in _PAGE.findall(got.text)]
     assert 40 < len(opened)
+    assert 200 == opened[sample]
     assert {} == {link: status for link, status in opened.items() if status not in _FINE}
 
 

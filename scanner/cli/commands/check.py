@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,6 +16,7 @@ import typer
 from scanner.cli.flags.connection import Connection, RequestLimits, RequestTimeoutOption
 from scanner.cli.flags.flag_group import FlagGroup, with_flag_groups
 from scanner.cli.flags.kyverno import FiltersOption, KyvernoVersionOption, read_kyverno_configuration
+from scanner.cli.flags.manifests import KubernetesVersionOption, NamespaceLabelOption
 from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import reject_stdin_twice
@@ -38,6 +40,8 @@ EPILOG: Final = (
     "2 usage or configuration · 3 something could not be decided · 4 could not run."
 )
 LIVE: Final = "live"
+BUILT_IN: Final = ("LimitRanger", "ServiceAccount", "Priority", "DefaultTolerationSeconds", "RuntimeClass")
+"""The plug-ins that are evaluated: `scanner.preview.plugins.BUILT_IN`, whose import would delay every command."""
 _REFUSED = 1
 _UNDECIDED = 3
 
@@ -70,7 +74,7 @@ class CheckFlags(FlagGroup):
         typer.Option(
             "--against",
             metavar="live|PATH",
-            help="The cluster whose policies decide: that of the kubeconfig, or files that stand for a cluster.",
+            help="The cluster whose policies decide: that of the kubeconfig, files that stand for a cluster, or a snapshot.",
         ),
     ] = LIVE
     namespace: Annotated[
@@ -94,21 +98,14 @@ class CheckFlags(FlagGroup):
     allow_unjudged: Annotated[
         bool, typer.Option("--allow-unjudged", help="Exit with code 0 although something is undecided.")
     ] = False
-    version: Annotated[
-        str,
-        typer.Option(
-            "--kubernetes-version",
-            metavar="VERSION",
-            help="With --against PATH: apply the rules of this Kubernetes release. Default: the newest supported one.",
-            show_default=False,
-        ),
-    ] = ""
-    namespace_label: Annotated[
+    version: KubernetesVersionOption = ""
+    namespace_label: NamespaceLabelOption = ()
+    disabled_plugins: Annotated[
         tuple[str, ...],
         typer.Option(
-            "--namespace-label",
-            metavar="NS=KEY=VALUE",
-            help="With --against PATH: a label of a namespace that the files do not describe (repeatable).",
+            "--disabled-plugin",
+            metavar="NAME",
+            help=f"Built-in admission plug-in that the API server does not run: {', '.join(BUILT_IN)} (repeatable).",
         ),
     ] = ()
     kyverno_version: KyvernoVersionOption = ""
@@ -124,6 +121,10 @@ class CheckFlags(FlagGroup):
             raise UsageError("-f is missing: name the manifests to check, or - for standard input")
         if self.ask_server and self.against != LIVE:
             raise UsageError("--ask-server needs a live cluster: leave out --against")
+        if unknown := [name for name in self.disabled_plugins if name not in BUILT_IN]:
+            raise UsageError(
+                f"--disabled-plugin {unknown[0]}: the plug-ins that are evaluated are {', '.join(BUILT_IN)}"
+            )
         reject_stdin_twice([*self.files, Path(self.against)])
 
     def places(self) -> dict[Path, CheckForm]:
@@ -153,7 +154,9 @@ def command(*, flags: CheckFlags) -> None:
     flags.reject_contradictions()
     places = flags.places()
     documents, gaps = _read_manifests(flags.files)
-    result = _check(_open_cluster(flags), documents)
+    opened = _open_cluster(flags)
+    with closing(opened):
+        result = _check(opened, documents, flags.disabled_plugins)
     document = _locate(replace(result, gaps=(*gaps, *result.gaps)))
     for path, form in places.items():
         _export(document, form, path)
@@ -181,6 +184,8 @@ class _OpenedCluster:
     cluster: Base
     options: Options
     applier: DryRunApplier | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    close: Callable[[], None] = lambda: None
 
 
 def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
@@ -195,11 +200,7 @@ def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
     from scanner.cluster.snapshots.archive import is_snapshot
 
     if is_snapshot(Path(flags.against)):
-        raise UsageError(
-            f"--against {flags.against} is a snapshot: it withholds values of the live objects, which decide here. "
-            "Name a folder of manifests, or leave out --against"
-        )
-
+        return _open_snapshot(flags, options)
     cluster = SnapshotCluster(
         [Path(flags.against)],
         kubernetes_version=parse_kubernetes_version(flags.version),
@@ -209,14 +210,26 @@ def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
     return _OpenedCluster(cluster, replace(options, manifests=list_policies_among(cluster), cluster_policies=False))
 
 
-def _check(opened: _OpenedCluster, documents: Sequence[FileDocument]) -> CheckResult:
+def _open_snapshot(flags: CheckFlags, options: Options) -> _OpenedCluster:
+    """The cluster of a snapshot, with the rules and at the time of its scan. Raises UsageError."""
+    from scanner.cli.flags.kyverno import KyvernoFlags
+    from scanner.cli.scanning.snapshots import restore_rules
+    from scanner.cluster.snapshots.objects import SnapshotObjects
+
+    snapshot = SnapshotObjects(Path(flags.against), kubernetes_version=parse_kubernetes_version(flags.version))
+    kyverno = KyvernoFlags(kyverno_version=flags.kyverno_version, kyverno_filters=flags.kyverno_filters)
+    options = restore_rules(options, kyverno, flags.pod_security, snapshot.options)
+    return _OpenedCluster(snapshot, options, now=snapshot.started, close=snapshot.close)
+
+
+def _check(opened: _OpenedCluster, documents: Sequence[FileDocument], disabled_plugins: Sequence[str]) -> CheckResult:
     from scanner.cluster.overlay import AppliedManifests, ClusterAfter
     from scanner.preview import check
 
     cluster, options = opened.cluster, opened.options
     bodies = (document.body for document in documents)
     after = ClusterAfter(cluster, AppliedManifests(bodies, options.languages, options.scope.namespaces[0]))
-    return check(after, cluster, documents, options, datetime.now(UTC), opened.applier)
+    return check(after, cluster, documents, options, opened.now, opened.applier, disabled_plugins)
 
 
 def _locate(result: CheckResult) -> CheckDocument:

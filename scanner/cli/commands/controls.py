@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
@@ -12,6 +11,7 @@ from scanner.cli.flags.database import ClusterNameOption, DbOption, open_reader_
 from scanner.cli.flags.flag_group import with_flag_groups
 from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan
 from scanner.cli.flags.waivers import PostureFlags
+from scanner.cli.terminal.stderr import explain
 from scanner.cli.terminal.stdout import standard_output, table
 from scanner.errors import UsageError
 
@@ -88,17 +88,19 @@ _COLUMNS: Final = (
 
 def _print_table(document: Document) -> None:
     """Print a table of the controls of all frameworks; the sums, and the reasons of what is not shown, on stderr."""
-    from scanner.cli.terminal.stdout import visible
+    table(_HEAD, (_make_cells(document, framework, control) for framework, control in _list_controls(document)))
+    explain(_list_notes(document))
+
+
+def _list_notes(document: Document) -> Iterator[str]:
     from scanner.report.document.sentences import control_notes, controls_line, whole_policies_note
 
-    table(_HEAD, (_make_cells(document, framework, control) for framework, control in _list_controls(document)))
     for framework in document.controls:
-        sys.stderr.write(visible(f"assay: {framework.heading}: {controls_line(framework)}") + "\n")
+        yield f"{framework.heading}: {controls_line(framework)}"
         if note := whole_policies_note(framework):
-            sys.stderr.write(visible(f"assay: {framework.heading}: {note}") + "\n")
+            yield f"{framework.heading}: {note}"
     for _, control in _list_controls(document):
-        for note in control_notes(control):
-            sys.stderr.write(visible(f"assay: {control.id}: {note}") + "\n")
+        yield from (f"{control.id}: {note}" for note in control_notes(control))
 
 
 def _list_controls(document: Document) -> Iterator[tuple[FrameworkSection, ControlSection]]:
@@ -140,7 +142,6 @@ _FEW: Final = 5
 
 def _print_namespaces(document: Document) -> None:
     """Print the states of each covered control with their namespaces; on stderr the controls that nothing covers, folded."""
-    from scanner.cli.terminal.stdout import visible
     from scanner.report.document.sentences import uncovered_line
 
     covered = [each for each in _list_controls(document) if each[1].covered]
@@ -148,9 +149,8 @@ def _print_namespaces(document: Document) -> None:
     uncovered = [control for _, control in _list_controls(document) if not control.covered]
     if uncovered:
         number = f"{len(uncovered):,} control{' is' if len(uncovered) == 1 else 's are'}"
-        sys.stderr.write(f"assay: {number} covered by nothing, so nothing is refused in any namespace:\n")
-    for control in uncovered:
-        sys.stderr.write(visible(f"assay: {control.id}: {uncovered_line(control)}") + "\n")
+        explain([f"{number} covered by nothing, so nothing is refused in any namespace:"])
+    explain(f"{control.id}: {uncovered_line(control)}" for control in uncovered)
 
 
 def _list_namespace_cells(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
 
@@ -118,10 +120,11 @@ def _render(
     diff: ScanDiff, output: DiffForm, limit: int | None, severity: SeverityOf, waivers: WaiverChanges
 ) -> Iterator[str]:
     from scanner.report.diff import json, markdown, table
+    from scanner.report.text.screen import width_of
 
     match output:
         case DiffForm.TABLE:
-            return table.lines(diff, limit, severity, waivers)
+            return table.lines(diff, limit, severity, waivers, min(table.WIDTH, width_of(sys.stdout, os.environ)))
         case DiffForm.JSON:
             return json.lines(diff, severity, waivers)
         case DiffForm.MARKDOWN:

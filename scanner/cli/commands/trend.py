@@ -23,7 +23,7 @@ import typer
 from scanner.cli.flags.completion import complete_clusters, complete_policies
 from scanner.cli.flags.database import DbOption, open_reader_at
 from scanner.cli.flags.stored_scan import name_chosen_cluster
-from scanner.cli.terminal.stdout import standard_output, table, text, visible
+from scanner.cli.terminal.stdout import sentences, standard_output, table, text, visible
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _print_fixes(fixed: Sequence[TimeToFix], period: TrendPeriod) -> None:
     if not fixed:
         sys.stderr.write(f"No scan saw a problem fixed since {period.first}.\n")
         return
-    text([f"Time to fix of the problems fixed since {period.first}:", ""])
+    sentences([f"Time to fix of the problems fixed since {period.first}:", ""])
     rows = (
         (_shorten(each.policy), f"{each.problems:,}", _format_time(each.median), _format_time(each.p90))
         for each in fixed
@@ -220,7 +220,7 @@ def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     recorded = trend.days
     first, last = recorded[0].day, recorded[-1].day
     scanned, asked = len(recorded), len(list(period))
-    text([f"Open findings, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
+    sentences([f"Open findings, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
     _print_bars({day.day: day.findings for day in recorded}, recorded, period)
     text(["", "Failing outcomes by policy:", ""])
     rows = (
@@ -234,9 +234,9 @@ def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     )
     table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _mark_changes(recorded, period)))
     if any(day.rules_changed for day in recorded):
-        text(["", *_list_changed_rules(recorded)])
+        sentences(["", _describe_changed_rules(recorded)])
     new, resolved = sum(day.new for day in recorded), sum(day.resolved for day in recorded)
-    text(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
+    sentences(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
 
 
 def _print_bars(counts: Mapping[date, int], recorded: Sequence[Day], period: TrendPeriod) -> None:
@@ -271,9 +271,9 @@ def _print_days(trend: TrendOfDays, period: TrendPeriod) -> None:
     )
     table(("DAY", *shown, *rules), rows)
     if rules:
-        text(["", *_list_changed_rules(recorded)])
+        sentences(["", _describe_changed_rules(recorded)])
     if _DEPENDS in shown:
-        text(["", f"{_DEPENDS}: outcomes without a failure that may differ for another user."])
+        sentences(["", f"{_DEPENDS}: outcomes without a failure that may differ for another user."])
 
 
 def _mark_changes(recorded: Iterable[Day], period: TrendPeriod) -> Iterator[tuple[str, ...]]:
@@ -284,16 +284,14 @@ def _mark_changes(recorded: Iterable[Day], period: TrendPeriod) -> Iterator[tupl
         yield _RULES, marks, "", ""
 
 
-def _list_changed_rules(recorded: Iterable[Day]) -> list[str]:
-    """The parts of the rules that changed on any day, as lines of at most 80 columns."""
-    import textwrap
-
+def _describe_changed_rules(recorded: Iterable[Day]) -> str:
+    """The parts of the rules that changed on any day, in a sentence."""
     from scanner.posture.history.rule_digests import RulesPart
     from scanner.report.text.titles import RULES_PARTS
 
     changed = {part for day in recorded for part in day.rules_changed or ()}
     parts = "; ".join(RULES_PARTS[part] for part in RulesPart if part in changed)
-    return textwrap.wrap(f"The rules changed on the marked days, compared with the day before: {parts}.", 80)
+    return f"The rules changed on the marked days, compared with the day before: {parts}."
 
 
 def _count_by_column(outcomes: Mapping[tuple[str, bool], int]) -> Counter[str]:
@@ -343,7 +341,7 @@ def _print_json(cluster: str, period: TrendPeriod, recorded: StoredTrend | None,
     """Print one object; the days, of which there can be many, one on each line."""
     import orjson
 
-    from scanner.report.runs.trend import day_json, fix_json, key_json
+    from scanner.report.runs.trend import DayDigests, day_json, fix_json, key_json
 
     head = {
         "cluster": cluster,
@@ -358,8 +356,9 @@ def _print_json(cluster: str, period: TrendPeriod, recorded: StoredTrend | None,
             return
         out.write(',"days":[')
         keys = [f'{orjson.dumps(key_json(key)).decode()[:-1]},"count":' for key in recorded.keys]
+        digests = DayDigests(recorded.keys)
         for number, (day, tallies) in enumerate(zip(recorded.days, recorded.tallies, strict=True)):
-            document = orjson.dumps(day_json(day)).decode()[:-1]
+            document = orjson.dumps({**day_json(day), "digest": digests.compute(tallies)}).decode()[:-1]
             listed = ",".join([f"{keys[place]}{count}}}" for place, count in tallies])
             out.write(f'{"," if number else ""}\n{document},"tallies":[{listed}]}}')
         out.write("\n]}\n")

@@ -25,6 +25,27 @@ class Unwritten:
     namespace_labels: Mapping[str, Mapping[str, str]]
 
 
+KubernetesVersionOption = Annotated[
+    str,
+    typer.Option(
+        "--kubernetes-version",
+        metavar="VERSION",
+        help="With files: apply the rules of this Kubernetes release. Default: the newest supported one.",
+        rich_help_panel=SCOPE,
+        show_default=False,
+    ),
+]
+NamespaceLabelOption = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--namespace-label",
+        metavar="NS=KEY=VALUE",
+        help="With files: a label of a namespace that they do not describe (repeatable).",
+        rich_help_panel=SCOPE,
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestFlags(FlagGroup):
     """The manifests to scan instead of a cluster; without any, the scan is one of a live cluster."""
@@ -38,25 +59,8 @@ class ManifestFlags(FlagGroup):
             rich_help_panel=SCOPE,
         ),
     ] = ()
-    version: Annotated[
-        str,
-        typer.Option(
-            "--kubernetes-version",
-            metavar="VERSION",
-            help="With --from: apply the rules of this Kubernetes release. Default: the newest supported one.",
-            rich_help_panel=SCOPE,
-            show_default=False,
-        ),
-    ] = ""
-    namespace_label: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--namespace-label",
-            metavar="NS=KEY=VALUE",
-            help="With --from: a label of a namespace that the files do not describe (repeatable).",
-            rich_help_panel=SCOPE,
-        ),
-    ] = ()
+    version: KubernetesVersionOption = ""
+    namespace_label: NamespaceLabelOption = ()
 
     @property
     def place(self) -> str:

@@ -16,6 +16,8 @@ from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 
 if TYPE_CHECKING:
+    from scanner.cli.flags.kyverno import KyvernoFlags
+    from scanner.cli.flags.pod_security import PodSecurityFlags
     from scanner.cli.scanning.scan_flags import ScanFlags
     from scanner.cluster.snapshots.recording import RecordingCluster
     from scanner.cluster.snapshots.replay import ReplayedCluster
@@ -67,10 +69,10 @@ def of_replay(flags: ScanFlags, snapshot: Path | None) -> Iterator[ScanFlags]:
 def begin_recording(cluster: Cluster, path: Path) -> RecordingCluster:
     """A cluster that is written into a new snapshot. Raises UsageError for a path that exists or cannot be written."""
     from scanner import __version__
-    from scanner.cluster.snapshots.archive import SnapshotWriter
+    from scanner.cluster.snapshots.page_writer import open_page_writer
     from scanner.cluster.snapshots.recording import RecordingCluster
 
-    return RecordingCluster(cluster, SnapshotWriter(path, __version__))
+    return RecordingCluster(cluster, open_page_writer(path, __version__))
 
 
 def write_options(options: Options, flags: ScanFlags) -> JsonObject:
@@ -121,14 +123,12 @@ def _write_manifest(manifest: Manifest) -> dict[str, Json]:
 
 def restore_options(options: Options, flags: ScanFlags, recorded: JsonObject) -> Options:
     """The options of a replay: those of the flags, and where a flag has its default those of the snapshot."""
-    from scanner.cluster.snapshots.facts import read_kind, read_user
-    from scanner.model.outcome import Gap, GapKind
-    from scanner.model.scans.scan import OutOfScope
+    from scanner.cluster.snapshots.facts import read_user
 
     options = replace(
         options,
         scope=_restore_scope(options.scope, as_object(recorded.get("scope"))),
-        languages=_restore_languages(options, flags, recorded),
+        languages=_restore_languages(flags.kyverno, flags.pod_security, recorded),
         cluster_policies=options.cluster_policies and recorded.get("clusterPolicies") is True,
         derived_policies=options.derived_policies and recorded.get("derivedPolicies") is True,
         assume_bound=options.assume_bound or tuple(_read_pair(each) for each in as_list(recorded.get("assumeBound"))),
@@ -136,8 +136,29 @@ def restore_options(options: Options, flags: ScanFlags, recorded: JsonObject) ->
         allow_empty=options.allow_empty or recorded.get("allowEmpty") is True,
         method=replace(options.method, chunk_size=0),
     )
-    if flags.policies.files:
-        return options
+    return options if flags.policies.files else _restore_documents(options, recorded)
+
+
+def restore_rules(
+    options: Options, kyverno: KyvernoFlags, pod_security: PodSecurityFlags, recorded: JsonObject
+) -> Options:
+    """The options with the rules of a snapshot, as admission has them: assumed bindings and modes of Kyverno's reports are left out."""
+    as_admission = {**recorded, "kyverno": {**as_object(recorded.get("kyverno")), "compat": ""}}
+    options = replace(
+        options,
+        languages=_restore_languages(kyverno, pod_security, as_admission),
+        cluster_policies=recorded.get("clusterPolicies") is True,
+        derived_policies=recorded.get("derivedPolicies") is True,
+    )
+    return _restore_documents(options, recorded)
+
+
+def _restore_documents(options: Options, recorded: JsonObject) -> Options:
+    """The options with the policy files of the scan that made a snapshot."""
+    from scanner.cluster.snapshots.facts import read_kind
+    from scanner.model.outcome import Gap, GapKind
+    from scanner.model.scans.scan import OutOfScope
+
     outside = (
         tuple(as_text(dig(item, key)) for key in ("kind", "name", "why")) for item in as_list(recorded.get("outside"))
     )
@@ -181,7 +202,9 @@ def _restore_scope(scope: Scope, recorded: JsonObject) -> Scope:
     return replace(scope, **fields)
 
 
-def _restore_languages(options: Options, flags: ScanFlags, recorded: JsonObject) -> tuple[Language, ...]:
+def _restore_languages(
+    kyverno_flags: KyvernoFlags, pod_security_flags: PodSecurityFlags, recorded: JsonObject
+) -> tuple[Language, ...]:
     from scanner.cli.flags.kyverno import read_kyverno_configuration
     from scanner.cluster.yaml import load
     from scanner.documents.composer import compose
@@ -193,18 +216,17 @@ def _restore_languages(options: Options, flags: ScanFlags, recorded: JsonObject)
 
     import orjson  # isort: skip
 
-    del options
     of_kyverno, of_pods = recorded.get("kyverno"), as_object(recorded.get("podSecurity"))
-    filters = flags.kyverno.kyverno_filters or texts(dig(of_kyverno, "filters"))
+    filters = kyverno_flags.kyverno_filters or texts(dig(of_kyverno, "filters"))
     kyverno = KyvernoOptions(
-        compat=flags.kyverno.compat or as_text(dig(of_kyverno, "compat")),
+        compat=kyverno_flags.compat or as_text(dig(of_kyverno, "compat")),
         parse=load,
-        network=flags.kyverno.network(),
+        network=kyverno_flags.network(),
         configuration=read_kyverno_configuration(filters),
-        version=flags.kyverno.version() or as_text(dig(of_kyverno, "version")),
+        version=kyverno_flags.version() or as_text(dig(of_kyverno, "version")),
     )
-    pod_security = flags.pod_security.language()
-    if pod_security and not flags.pod_security.pod_security_config:
+    pod_security = pod_security_flags.language()
+    if pod_security and not pod_security_flags.pod_security_config:
         body = of_pods.get("configuration")
         given = read_configuration(next(iter(compose(orjson.dumps(body), "snapshot")))) if body else DEFAULT
         pod_security = PodSecurity(given if of_pods.get("given") is True else None)

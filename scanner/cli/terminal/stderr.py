@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -116,6 +117,25 @@ def log(stream: TextIO, message: str, fields: Mapping[str, Value], level: str = 
         stream.event(level, message.removeprefix(_PREFIX), fields)
     else:
         stream.write(f"{message}\n")
+
+
+def explain(lines: Iterable[str]) -> None:
+    """Write messages of Assay, wrapped where the terminal is narrower; what follows begins where the text does."""
+    from scanner.report.text.screen import width_of
+
+    for line in lines:
+        text = f"{_PREFIX}{visible(line)}"
+        if isinstance(sys.stderr, JsonLines):
+            sys.stderr.write(f"{text}\n")
+            continue
+        parts = textwrap.wrap(
+            text,
+            width_of(sys.stderr, os.environ),
+            subsequent_indent=" " * len(_PREFIX),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        sys.stderr.write("\n".join(parts) + "\n")
 
 
 def use(form: LogFormat) -> None:

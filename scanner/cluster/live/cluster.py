@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import MAXYEAR, UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
@@ -35,11 +36,14 @@ from scanner.model.resource import ANONYMOUS, Kind, ObjectKey, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
 from scanner.rbac import METRICS, Permission
 from scanner.scan.edges import Discovery
+from scanner.scan.lists import decode_objects
 
 CHUNK_SIZE: Final = 500
 _AT_ONCE: Final = 8
 """The objects that are read at the same time."""
 _SEVERAL: Final = 2
+_WORTH_A_LIST: Final = 20
+"""The objects of a kind in a namespace for which a page of the list costs less than reading each."""
 _OK: Final = 200
 _CREATED: Final = 201
 _UNAUTHORIZED: Final = 401
@@ -158,12 +162,30 @@ class LiveCluster:
     def read_objects(self, names: Sequence[ObjectKey]) -> list[JsonObject | ListFailed | None]:
         """The objects of some names, read at the same time; None for one that does not exist.
 
+        Of many objects of a kind in a namespace, those in the first page of their list are read with it, if it may be listed.
         An object that cannot be read is the reason why. Raises ClusterError for credentials that are rejected.
         """
         if len(names) < _SEVERAL:
             return [self._read_object(name) for name in names]
+        collections: defaultdict[tuple[Kind, str], list[ObjectKey]] = defaultdict(list)
+        for name in dict.fromkeys(names):
+            collections[name.kind, name.namespace].append(name)
+        read: dict[ObjectKey, JsonObject | ListFailed | None] = {}
+        for wanted in collections.values():
+            read |= self._read_first_page(wanted) if len(wanted) >= _WORTH_A_LIST else {}
+        others = [name for name in dict.fromkeys(names) if name not in read]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self._read_object, names))
+            read |= zip(others, pool.map(self._read_object, others), strict=True)
+        return [read[name] for name in names]
+
+    def _read_first_page(self, wanted: Sequence[ObjectKey]) -> dict[ObjectKey, JsonObject | None]:
+        """The objects of a kind in a namespace that the first page of their list has; the missing ones too, if there is no other page."""
+        pages = self._make_list(wanted[0].kind, wanted[0].namespace, {})
+        try:
+            bodies = {each.name: each.body for page in islice(pages, 1) for each in decode_objects(page)}
+        except (ListFailed, ValueError):
+            return {}
+        return {name: bodies.get(name.name) for name in wanted if pages.has_ended or name.name in bodies}
 
     def _read_object(self, wanted: ObjectKey) -> JsonObject | ListFailed | None:
         try:

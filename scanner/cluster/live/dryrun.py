@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
@@ -17,7 +17,9 @@ from scanner.cluster.requests.session import ApiSession, HttpResponse, NoRespons
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
-from scanner.parity import Response
+
+if TYPE_CHECKING:
+    from scanner.parity import Response
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -103,6 +105,8 @@ def _get_names(body: JsonObject) -> tuple[str, str]:
 
 def _make_response(answer: HttpResponse) -> Response:
     """The response without its transport: a Status has no object, any other body is one."""
+    from scanner.parity import Response  # a tenth of the start of a command, and most commands write nothing
+
     body = answer.exact_body()
     is_status = body.get("kind") == "Status" and body.get("apiVersion") == "v1"
     status = answer.body() if is_status else {}

@@ -255,6 +255,11 @@ class PagedList:
         """The list itself: it can be read once."""
         return self
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the last page was read."""
+        return self._has_ended
+
     def __next__(self) -> Page:
         """The next page."""
         if self._has_ended:

@@ -1,10 +1,10 @@
-"""The file of a snapshot: a zip of JSON documents that ends with a trailer, by which each change of a byte is recognised.
+"""The file of a snapshot or a packet: a zip that ends with a trailer, by which each change of a byte is recognised.
 
 `trailer.json` is the last member. Its ledger has, in their order, the name of every other member, the size of its content, and the SHA-256
 of its bytes in the archive. The comment of the archive is `sha256:` with the digest of all bytes from the trailer to that comment. A file
 without a trailer was cut off. Nothing is unpacked to a disk.
 
-Rules: `docs/evidence.md`, `docs/adr/0087-a-snapshot-replays.md`.
+A packet has pages and documents of a snapshot, and parts for readers. Rules: `docs/evidence.md`, `docs/adr/0087-a-snapshot-replays.md`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from scanner.model.json import Json, as_list, as_text, dig
 FORMAT: Final = "format.json"
 TRAILER: Final = "trailer.json"
 VERSION: Final = 1
-_NAME: Final = re.compile(r"[a-z]+(?:/[0-9]{6,10})?\.json")
 _MARK: Final = b"sha256:"
 _COMMENT: Final = len(_MARK) + 64
 _LARGEST: Final = 256 << 20
@@ -41,6 +40,27 @@ _STAMP: Final = (1980, 1, 1, 0, 0, 0)
 _ENCRYPTED: Final = 1
 _MAGIC: Final = b"PK\x03\x04"
 _DAMAGED: Final = "take another copy of the file, or make a new snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveForm:
+    """A form of the file: its name in `format.json`, its word, the flag that names a new one, and the names of its members."""
+
+    format: str
+    word: str
+    flag: str
+    names: re.Pattern[str]
+
+
+SNAPSHOT: Final = ArchiveForm("assay-snapshot", "snapshot", "--snapshot", re.compile(r"[a-z]+(?:/[0-9]{6,10})?\.json"))
+PACKET: Final = ArchiveForm(
+    "assay-packet", "packet", "--out", re.compile(r"[a-z]+(?:/[0-9]{6,10})?\.(?:json|csv|txt|html)")
+)
+_USES: Final = {
+    SNAPSHOT.word: "repeat its scan with `assay scan --from FILE`",
+    PACKET.word: "evaluate its items again with `assay reperform FILE`",
+}
+_FORMS: Final = {form.format: form for form in (SNAPSHOT, PACKET)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +79,41 @@ def is_snapshot(path: Path) -> bool:
     return False
 
 
+def partial_path(path: Path, process: int) -> Path:
+    """The file of a snapshot that a process has not completed."""
+    return path.with_name(f".{path.name}.{process}.partial")
+
+
 class SnapshotWriter:
     """Writes a snapshot beside its path, and puts it there when it is complete. Only its owner may read it."""
 
-    def __init__(self, path: Path, tool_version: str, version: int = VERSION) -> None:
+    def __init__(self, path: Path, tool_version: str, version: int = VERSION, form: ArchiveForm = SNAPSHOT) -> None:
         """Begin a file in a version of the format. Raises UsageError for a path that exists or cannot be written."""
-        self._path = path
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self._path, self._flag = path, form.flag
+        self._partial = partial_path(path, os.getpid())
         if path.exists():
-            raise UsageError(f"--snapshot {path} exists already: name a new file")
+            raise UsageError(f"{form.flag} {path} exists already: name a new file")
         try:
             descriptor = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise UsageError(f"--snapshot {path} cannot be written: {error.strerror}") from error
+            raise UsageError(f"{form.flag} {path} cannot be written: {error.strerror}") from error
         self._file: IO[bytes] = os.fdopen(descriptor, "w+b")
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
         self._starts: list[tuple[str, int, int]] = []
-        self.add(FORMAT, orjson.dumps({"format": "assay-snapshot", "version": version, "assay": tool_version}))
+        self.add(FORMAT, orjson.dumps({"format": form.format, "version": version, "assay": tool_version}))
 
     def add(self, name: str, content: bytes) -> None:
         """Add a member. Raises UsageError for a content that is too large, and for a disk that is full."""
         if len(content) > _LARGEST:
-            raise UsageError(f"--snapshot: {name} has more than {_LARGEST >> 20} MiB: scan with a smaller --chunk-size")
+            remedy = "scan with a smaller --chunk-size" if self._flag == SNAPSHOT.flag else "draw fewer items"
+            raise UsageError(f"{self._flag}: {name} has more than {_LARGEST >> 20} MiB: {remedy}")
         self._starts.append((name, self._zip.start_dir, len(content)))
         info = zipfile.ZipInfo(name, _STAMP)
         info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
         try:
             self._zip.writestr(info, content, compresslevel=_LEVEL)
         except OSError as error:
-            raise UsageError(f"--snapshot {self._path} cannot be written: {error.strerror}") from error
+            raise UsageError(f"{self._flag} {self._path} cannot be written: {error.strerror}") from error
 
     def close(self) -> str:
         """Add the trailer, put the file in its place, and return its SHA-256 in hex. Raises UsageError."""
@@ -106,7 +132,7 @@ class SnapshotWriter:
             self._file.close()
             self._partial.replace(self._path)
         except OSError as error:
-            raise UsageError(f"--snapshot {self._path} cannot be written: {error.strerror}") from error
+            raise UsageError(f"{self._flag} {self._path} cannot be written: {error.strerror}") from error
         return whole
 
     def discard(self) -> None:
@@ -138,11 +164,11 @@ def _digest(file: IO[bytes], start: int, stop: int) -> str:
 
 
 class SnapshotArchive:
-    """A snapshot, opened after every byte of it was compared with its trailer."""
+    """A snapshot or a packet, opened after every byte of it was compared with its trailer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, form: ArchiveForm = SNAPSHOT) -> None:
         """Open and verify. Raises UsageError that names the member which is damaged, missing, added or renamed."""
-        self._path = path
+        self._path, self._form = path, form
         self._opened = ExitStack()
         with ExitStack() as stack:
             self._open(stack)
@@ -161,7 +187,7 @@ class SnapshotArchive:
         except OSError as error:
             self._fail(f"it cannot be read: {error.strerror}")
         except (zipfile.BadZipFile, NotImplementedError, ValueError, UnicodeError):
-            self._fail(f"it has no end, so it was cut off or is no snapshot; {_DAMAGED}")
+            self._fail(f"it has no end, so it was cut off or is no {self._form.word}; {_DAMAGED}")
         self._members = {info.filename: info for info in self._zip.infolist()}
         self._verify()
         self.sha256 = _digest(self._file, 0, 0)
@@ -193,7 +219,7 @@ class SnapshotArchive:
         self._fail(why)
 
     def _fail(self, why: str) -> NoReturn:
-        raise UsageError(f"the snapshot {self._path} cannot be used: {why}")
+        raise UsageError(f"the {self._form.word} {self._path} cannot be used: {why}")
 
     def _verify(self) -> None:
         infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
@@ -216,14 +242,15 @@ class SnapshotArchive:
         self._reject_other_versions()
 
     def _reject_unusual(self, infos: Sequence[zipfile.ZipInfo]) -> None:
-        """Fail for members that no snapshot has: several of a name, other names, links, encrypted or large ones."""
+        """Fail for members that no such file has: several of a name, other names, links, encrypted or large ones."""
         names: set[str] = set()
         if len(infos) > _MOST_MEMBERS:
             self._fail(f"it has more than {_MOST_MEMBERS:,} members")
         for info in infos:
             name = ascii(info.filename)[1:-1][:100]
-            if not _NAME.fullmatch(info.filename):
-                self._fail(f"{name} is no name of a member of a snapshot; {_DAMAGED}")
+            # Of a file in the other form, the error names the form.
+            if not PACKET.names.fullmatch(info.filename):
+                self._fail(f"{name} is no name of a member of a {self._form.word}; {_DAMAGED}")
             if info.filename in names:
                 self._fail(f"{name} is in it twice; {_DAMAGED}")
             names.add(info.filename)
@@ -260,11 +287,16 @@ class SnapshotArchive:
 
     def _reject_other_versions(self) -> None:
         document = self.read_json(FORMAT)
-        version = dig(document, "version")
-        if dig(document, "format") != "assay-snapshot" or version != VERSION:
+        version, other = dig(document, "version"), _FORMS.get(as_text(dig(document, "format")))
+        if other and other is not self._form:
+            self._fail(f"it is a {other.word}: {_USES[other.word]}")
+        if other is None or version != VERSION:
             self._fail(
                 f"{FORMAT} has version {version}, and this version of Assay reads version {VERSION}. Use the version that made it"
             )
+        for name in self._members:
+            if not self._form.names.fullmatch(name):
+                self._fail(f"{name} is no name of a member of a {self._form.word}; {_DAMAGED}")
 
 
 def _name(names: Sequence[str]) -> str:

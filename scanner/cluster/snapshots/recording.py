@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
-from typing import Final, Self
+from typing import Self
 
 import orjson
 
-from scanner.audit.items import decode_item, find_item_fault, split_items
-from scanner.audit.withholding import withhold
 from scanner.cel import AuthorizerAnswer, Decider, Question
 from scanner.cluster.snapshots import facts
-from scanner.cluster.snapshots.archive import SnapshotWriter
+from scanner.cluster.snapshots.page_writer import PageWriter
 from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.json import Json, JsonObject
-from scanner.model.resource import Kind, Page, UserInfo, resource_of
+from scanner.model.resource import Kind, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
-from scanner.model.withheld import Place
 from scanner.mutate.schema import Conversion, Schema, Schemas
-from scanner.scan.documents import is_policy, names_policy_kind
 from scanner.scan.edges import Cluster, Discovery
-
-_UNREADABLE: Final[JsonObject] = {}
-"""Stands for an item that cannot be decoded, and so not be redacted; in a replay it is a gap as well."""
 
 
 class RecordingCluster:
     """The same cluster; `close` completes the snapshot. Satisfies `Cluster`."""
 
-    def __init__(self, cluster: Cluster, writer: SnapshotWriter) -> None:
+    def __init__(self, cluster: Cluster, writer: PageWriter) -> None:
         """Record into a snapshot that has begun."""
         self._cluster = cluster
         self._writer = writer
@@ -41,7 +34,7 @@ class RecordingCluster:
         self._answers: dict[str, Json] = {}
         self._schemas = facts.WrittenSchemas()
         self.withheld = 0
-        """The number of places that are withheld so far."""
+        """The number of places that are withheld, once the snapshot is complete."""
 
     def __enter__(self) -> Self:
         """Record until the block ends; a snapshot that is not closed then is removed."""
@@ -51,6 +44,10 @@ class RecordingCluster:
         """Remove a snapshot that is not complete."""
         self._writer.discard()
 
+    def add(self, name: str, content: bytes) -> None:
+        """Add a member besides those of a snapshot. Raises UsageError."""
+        self._writer.add(name, content)
+
     def close(self, *, started: datetime, options: JsonObject) -> str:
         """Complete the snapshot of a scan with these options, and return its SHA-256 in hex. Raises UsageError."""
         lists: list[Json] = [recorded.to_json() for recorded in self._lists]
@@ -58,7 +55,19 @@ class RecordingCluster:
         self._writer.add(facts.SCAN, orjson.dumps(options))
         self._writer.add(facts.SCHEMAS, self._schemas.to_bytes())
         self._writer.add(facts.CLUSTER, orjson.dumps({**document, "lists": lists}))
-        return self._writer.close()
+        digest, self.withheld = self._writer.close()
+        return digest
+
+    def add_lists(self, kinds: Iterable[Kind]) -> None:
+        """Record the objects of further kinds; a list that fails is recorded as failed, and one that is recorded is not made again."""
+        made = {
+            each.kind for each in self._lists if not each.metadata_only and not each.namespace and not each.selector
+        }
+        for kind in kinds:
+            if kind not in made:
+                with suppress(ListFailed):
+                    for _ in self.pages(kind):
+                        pass
 
     def identity(self) -> ClusterIdentity:
         """See Cluster."""
@@ -134,45 +143,10 @@ class RecordingCluster:
     def _write(self, page: Page, recorded: facts.RecordedList) -> None:
         self._pages += 1
         member = f"pages/{self._pages:06}.json"
-        data, withheld = redact_page(page, metadata_only=recorded.metadata_only)
-        self.withheld += withheld
-        self._writer.add(member, data)
+        self._writer.add_page(member, page, metadata_only=recorded.metadata_only)
         recorded.pages.append(
             facts.RecordedPage(member, page.number, page.resource_version, page.seconds, page.inconsistency)
         )
-
-
-def redact_page(page: Page, *, metadata_only: bool = False) -> tuple[bytes, int]:
-    """A page as a snapshot has it, `{"items": […], "withheld": {…}}`, and the number of its withheld places.
-
-    `withheld` has the places that are withheld of each item, by its index. An item that cannot be decoded is an empty object, and a page
-    that cannot be decoded has no list of items.
-    """
-    try:
-        texts = split_items(page)
-    except ValueError:
-        return b'{"items":0}', 0
-    items: list[Json] = []
-    withheld: dict[str, list[Place]] = {}
-    for index, text in enumerate(texts):
-        item, places = _redact_item(page.kind, text, metadata_only=metadata_only)
-        items.append(item)
-        if places:
-            withheld[str(index)] = list(places)
-    number = sum(map(len, withheld.values()))
-    return orjson.dumps({"withheld": withheld, "items": items}), number
-
-
-def _redact_item(kind: Kind, text: memoryview, *, metadata_only: bool) -> tuple[Json, tuple[Place, ...]]:
-    try:
-        item = decode_item(text)
-    except ValueError:
-        return _UNREADABLE, ()
-    if not isinstance(item, dict) or find_item_fault(kind, item, metadata_only=metadata_only):
-        return _UNREADABLE, ()
-    typed = {"apiVersion": kind.api_version, "kind": kind.kind}
-    is_shown = names_policy_kind(kind.kind) and is_policy({**item, **typed})
-    return item, withhold(resource_of(kind, item), is_policy=is_shown)
 
 
 class _RecordingDecider:

@@ -16,8 +16,8 @@ from scanner.audit.items import decode_item, find_withheld, split_items
 from scanner.cel import AuthorizerAnswer, Decider, Question
 from scanner.cluster.labels import LabelQuery, parse_selector
 from scanner.cluster.snapshots import facts
-from scanner.cluster.snapshots.archive import SnapshotArchive
-from scanner.errors import AuthorizerFailed, ListFailed
+from scanner.cluster.snapshots.archive import SNAPSHOT, ArchiveForm, SnapshotArchive
+from scanner.errors import AuthorizerFailed, ListFailed, UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map
 from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
@@ -31,13 +31,23 @@ _NO_COUNTS: Final = "the snapshot has none"
 class ReplayedCluster:
     """The cluster of a snapshot. Satisfies `Cluster`; its pages are read one by one."""
 
-    def __init__(self, path: Path, *, kubernetes_version: str = "") -> None:
-        """Open and verify a snapshot; the rules of another Kubernetes release may be applied to it.
+    def __init__(self, path: Path, *, kubernetes_version: str = "", form: ArchiveForm = SNAPSHOT) -> None:
+        """Open and verify a snapshot or a packet; the rules of another Kubernetes release may be applied to it.
 
         Raises UsageError for a file that is damaged, cut off, or of another version.
         """
-        self.archive = SnapshotArchive(path)
+        self.archive = SnapshotArchive(path, form)
         self._version = kubernetes_version
+        self._made: dict[_Key, int] = defaultdict(int)
+        self._counted = 0
+        try:
+            self._read_facts()
+        except UsageError:
+            self.archive.close()
+            raise
+
+    def _read_facts(self) -> None:
+        """Read what a snapshot has besides its pages. Raises UsageError."""
         self._facts = self.archive.read_json(facts.CLUSTER)
         self.options: JsonObject = as_object(self.archive.read_json(facts.SCAN))
         """The options of the scan that made the snapshot."""
@@ -52,8 +62,6 @@ class ReplayedCluster:
         self._lists: dict[_Key, list[facts.RecordedList]] = defaultdict(list)
         for each in recorded:
             self._lists[each.kind, each.namespace, each.selector, each.metadata_only].append(each)
-        self._made: dict[_Key, int] = defaultdict(int)
-        self._counted = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -124,7 +132,7 @@ class ReplayedCluster:
             if key in self._lists:
                 whole = key[1:3] == (namespace, selector)
                 pages = self._read_list(key)
-                return pages if whole else (_narrow(page, namespace, query) for page in pages)
+                return pages if whole else (_narrow_to(page, namespace, query) for page in pages)
         why = f"cannot list {kind.resource}: the snapshot does not have them, because its scan did not need them"
         return _fail_list(ListFailed("failed", f"{why}. Make a snapshot with a scan that does"))
 
@@ -158,13 +166,17 @@ def _list_larger(kind: Kind, namespace: str, selector: str, *, metadata_only: bo
                 yield kind, place, narrowed, only
 
 
-def _narrow(page: Page, namespace: str, query: LabelQuery) -> Page:
-    """The objects of a page that are in a namespace and have labels; a page that cannot be decoded stays what it is."""
+def _narrow_to(page: Page, namespace: str, query: LabelQuery) -> Page:
+    return narrow(page, lambda item: _is_within(page.kind, item, namespace, query))
+
+
+def narrow(page: Page, is_chosen: Callable[[Json], bool]) -> Page:
+    """The chosen items of a page, with the places that are withheld of them; a page that cannot be decoded stays what it is."""
     try:
         items, withheld = [decode_item(text) for text in split_items(page)], find_withheld(page)
     except ValueError:
         return page
-    chosen = [index for index, item in enumerate(items) if _is_within(page.kind, item, namespace, query)]
+    chosen = [index for index, item in enumerate(items) if is_chosen(item)]
     kept: dict[str, Json] = {
         str(place): list(withheld[index]) for place, index in enumerate(chosen) if index in withheld
     }

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scanner.model.outcome import Finding
 from scanner.model.policy import PolicyKey
-from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.population import EvaluatedObjects, LabelledObject, RecordedObject
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
 from scanner.model.scans.place import Places
@@ -60,6 +61,10 @@ class StoredScan(ScanRecord, ABC):
         """The findings of the scan, ordered by policy, binding, param, check, kind, namespace and name."""
 
     @abstractmethod
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """The same findings in ascending order of their fingerprints, without their excerpts."""
+
+    @abstractmethod
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """The findings that the scan resolved, in the same order."""
 
@@ -86,8 +91,8 @@ class StoredScan(ScanRecord, ABC):
         """The findings of `findings_by_problem` and the previews, without their texts."""
 
     @abstractmethod
-    def count_findings_by_object(self) -> Mapping[int, int]:
-        """The numbers of findings by the ids of `population`."""
+    def count_findings_by_object(self, policies: frozenset[PolicyKey] | None = None) -> Mapping[int, int]:
+        """The numbers of findings of some policies, or of all, by the ids of `population`."""
 
     @abstractmethod
     def census(self) -> Census:
@@ -146,6 +151,10 @@ class StoredScan(ScanRecord, ABC):
     @abstractmethod
     def population(self) -> Iterator[RecordedObject]:
         """The objects that the scan examined; none for a scan of an older version."""
+
+    @abstractmethod
+    def labelled_population(self) -> Iterator[LabelledObject]:
+        """The same objects in the same order, with the kept labels that name their owners."""
 
     @abstractmethod
     def evaluated_objects(self) -> Iterator[EvaluatedObjects]:

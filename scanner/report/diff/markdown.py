@@ -98,7 +98,7 @@ def _list_incomparable(diff: ScanDiff) -> Iterator[str]:
 
 
 def _cause(diff: ScanDiff, kind: CauseKind, limit: int | None, severity: SeverityOf) -> Iterator[str]:
-    yield f"## Cause {kind}: {DIFF_CAUSES[kind]}"
+    yield f"## Cause: {DIFF_CAUSES[kind]}"
     yield ""
     problems, findings = count_problems(diff, kind), count_findings(diff, kind)
     yield f"Problems: {counts_line(problems)}. Findings: {counts_line(findings)}."
@@ -132,7 +132,7 @@ def _cells(problem: DifferingProblem, severity: SeverityOf) -> tuple[str, ...]:
 
 def _waivers(changes: WaiverChanges, limit: int | None) -> Iterator[str]:
     """The problems that are waived in one of the scans: open in both, with the same outcome."""
-    yield f"## Cause {CauseKind.WAIVER}: {CAUSES[CauseKind.WAIVER]}"
+    yield f"## Cause: {CAUSES[CauseKind.WAIVER]}"
     yield ""
     yield f"Problems: {counts_text(changes)}."
     yield ""

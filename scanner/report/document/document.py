@@ -73,6 +73,7 @@ from scanner.report.document.counts import (
 )
 from scanner.report.document.coverage import CoverageSection, UnneededItem, coverage_of, left_out_of, unneeded_of
 from scanner.report.document.method import MethodSection, Requester, RuleSection, method_of, requester_of, rules_of
+from scanner.report.document.section_digests import ScanDigests, SectionDigest, digest_scan, digest_waivers
 from scanner.report.document.sources import Source, sources_of
 from scanner.report.document.waivers import WaiversSection, waivers_of
 from scanner.report.text.scope import exclusions_of, notes_of, scope_of
@@ -247,6 +248,19 @@ class Document:
         if follows_baseline(self.stored):
             return owners_of(make_census_by_owner(self.findings(), self.triage.owner_of), self.triage)
         return owners_of(self.counts.census_by_owner(self.triage.owner_of), self.triage)
+
+    @cached_property
+    def digests(self) -> ScanDigests:
+        """The digests of what the scan recorded. The first read reads every finding and object: not every format shows them."""
+        notes = frozenset(self.triage.notes())
+        recorded = tuple(each for each in self.stored.health if each not in notes)
+        return digest_scan(replace(self.stored, health=recorded))
+
+    @property
+    def waivers_digest(self) -> SectionDigest | None:
+        """The digest of the waivers of the report; None for a report without waivers, which is not the same as one with none."""
+        waivers = self.triage.waiving.waivers
+        return digest_waivers(waivers) if waivers else None
 
     def owner_scores(self) -> Mapping[str, Score]:
         """The scores of owners. Each call reads the population of the scan."""

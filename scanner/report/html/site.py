@@ -151,7 +151,7 @@ class Site:
 
         Row 8: with the whole sheet, the report of 100,000 findings has 449 MiB instead of 397, of 400 allowed.
         """
-        return replace(self, shared={**self.shared, **_style(self.templates, self.document.provenance, pages)})
+        return replace(self, shared={**self.shared, **style_of(self.templates, self.document.provenance, pages)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
         "manifest_notes": manifest_notes(document),
         "navigation": navigation_of(document),
         "verdict": verdict_parts(document),
-        **_style(templates, document.provenance),
+        **style_of(templates, document.provenance),
         "policy_slugs": policies,
         "tables_show": 100,
         "few_shown": 10,
@@ -211,7 +211,7 @@ def site_of(document: Document, owners: Iterable[str]) -> Site:
     )
 
 
-def _style(templates: Environment, provenance: Provenance, only: str = "") -> dict[str, str]:
+def style_of(templates: Environment, provenance: Provenance, only: str = "") -> dict[str, str]:
     """The style sheet of all pages, or the shorter one of some, and its source expression."""
     text = templates.get_template("style.css").render(
         web=None,

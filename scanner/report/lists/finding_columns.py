@@ -30,6 +30,7 @@ from scanner.report.text.json_text import (
     cause_json,
     check_json,
     drift_json,
+    error_json,
     evidence_json,
     waiver_json,
     workload_json,
@@ -45,6 +46,14 @@ _PARAM: Final[JsonObject] = {
         "name": {**TEXT, "description": "Name of the param."},
     },
     "required": ["namespace", "name"],
+}
+_ERROR: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "denies": {**BOOLEAN, "description": "Whether failurePolicy denies the object."},
+        "always": {**BOOLEAN, "description": "Whether the error denies with any actions of the binding."},
+    },
+    "required": ["denies", "always"],
 }
 _OBJECT: Final[JsonObject] = {
     "type": "object",
@@ -336,6 +345,16 @@ FINDINGS: Final = Columns[StoredFinding](
         Column("code", "1.0", {"type": "integer"}, "HTTP status of the API's denial.", _code),
         Column(
             "drift", "1.1", refer_to("drift"), "For wouldChange alone: the change of the object.", _drift, optional=True
+        ),
+        Column(
+            "error",
+            "1.3",
+            _ERROR,
+            "For errored alone: the effect of the error.",
+            lambda stored, _: (
+                error_json(stored.finding.outcome) if isinstance(stored.finding.outcome, Errored) else None
+            ),
+            optional=True,
         ),
         Column(
             "object",

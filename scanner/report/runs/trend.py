@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from typing import Final
 
 from scanner.model.json import Json
 from scanner.model.scans.register import DayCounts
 from scanner.posture.history.daily import DailyKey, Day, TimeToFix
+from scanner.report.document.section_digests import encode_row
 
 
 def day_json(day: Day) -> dict[str, Json]:
@@ -33,6 +35,20 @@ def key_json(key: DailyKey) -> dict[str, str | bool]:
         "outcome": key.outcome,
         "dependsOnRequester": key.requester,
     }
+
+
+class DayDigests:
+    """Computes the digests of the tallies of days, given their keys: see `section_digests`, whose form the lines have."""
+
+    def __init__(self, keys: Iterable[DailyKey]) -> None:
+        """Encode each key once: a quarter has hundreds of thousands of tallies."""
+        # The count is the first member of a line, because keys are sorted.
+        self._ends = [encode_row({**key_json(key)})[1:] for key in keys]
+
+    def compute(self, tallies: Iterable[tuple[int, int]]) -> str:
+        """The SHA-256, in hex, of the tallies of a day, given the places of their keys and their numbers of outcomes."""
+        lines = sorted(b'{"count":%d,%s\n' % (count, self._ends[place]) for place, count in tallies if count)
+        return sha256(b"".join(lines)).hexdigest()
 
 
 def fix_json(fixed: TimeToFix) -> dict[str, str | int]:

@@ -12,7 +12,7 @@ from typing import TextIO, TypeAlias, Union
 import orjson
 
 from scanner.model.json import Json
-from scanner.model.outcome import Check, Evidence, WouldChange
+from scanner.model.outcome import Check, Errored, Evidence, WouldChange
 from scanner.model.population import Workload
 from scanner.model.scans.cause import Cause
 from scanner.model.scans.scan import Scan
@@ -119,6 +119,11 @@ def drift_json(outcome: WouldChange) -> dict[str, Plain]:
         "undone": outcome.undone,
         "refused": outcome.refused,
     }
+
+
+def error_json(outcome: Errored) -> dict[str, Plain]:
+    """The effect of an error: whether failurePolicy denies the object, and whether the binding's actions do not matter."""
+    return {"denies": outcome.would_deny, "always": outcome.always}
 
 
 def camel(name: str) -> str:

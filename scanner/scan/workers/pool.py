@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import gc
 import signal
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, Self, TypeVar
@@ -23,7 +22,7 @@ from scanner.model.resource import Page
 from scanner.model.scans.scan import PageResult
 from scanner.policies.plan import KindPlan
 from scanner.scan.workers.cores import FORKS
-from scanner.scan.workers.process import INTERRUPTS, Pack, evaluate_page, make_unevaluated, serve
+from scanner.scan.workers.process import Pack, delay_interrupts, evaluate_page, make_unevaluated, serve
 from scanner.scan.workers.relay import Relay, WorkerRequest
 
 if TYPE_CHECKING:
@@ -179,7 +178,7 @@ class Workers:
             args=(theirs, self._page_evaluator, self._plans, self._relay, others, self._pack),
             daemon=True,
         )
-        with _delay_interrupts(), theirs:
+        with delay_interrupts(), theirs:
             process.start()
         return _Worker(process, ours)
 
@@ -258,18 +257,3 @@ def _end(worker: _Worker) -> str:
     worker.process.join()
     code = worker.process.exitcode or 0
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
-
-
-@contextmanager
-def _delay_interrupts() -> Iterator[None]:
-    """A block that delays interrupts: a new worker would handle them as its own.
-
-    Python warns of forks beside other threads. Assay runs none here; threads of a program that embeds Assay are its own.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

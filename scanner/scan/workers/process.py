@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -66,6 +67,18 @@ def serve(
 
     `others` are ends of the parent's connections: a process that keeps them open cannot detect the end of the parent.
     """
+
+    def answer() -> None:
+        relay.send_to(parent)
+        with suppress(EOFError, OSError):
+            while True:
+                _answer_parent(parent, page_evaluator, plans, pack)
+
+    serve_parent(answer, others)
+
+
+def serve_parent(work: Callable[[], None], others: Iterable[Connection]) -> NoReturn:
+    """Do the work of a forked process, and end it. See `serve`."""
     code = 1
     try:
         for number in INTERRUPTS:
@@ -74,14 +87,26 @@ def serve(
         for connection in others:
             connection.close()
         _die_with_parent()
-        relay.send_to(parent)
         freeze_heap()
-        with suppress(EOFError, OSError):
-            while True:
-                _answer_parent(parent, page_evaluator, plans, pack)
+        work()
         code = 0
     finally:
         os._exit(code)
+
+
+@contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """A block that delays interrupts: a new worker would handle them as its own.
+
+    Python warns of forks beside other threads. Assay runs none here; threads of a program that embeds Assay are its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def freeze_heap() -> None:

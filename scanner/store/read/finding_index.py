@@ -6,11 +6,11 @@ A scan has many findings, and few combinations of what they refer to: each combi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.cause import Cause
@@ -23,6 +23,7 @@ from scanner.store.read.kept_labels import KeptLabels, PlaceOfObject
 from scanner.store.read.tallies import read_checks
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.tables import (
+    CHECKS,
     FINDINGS,
     KINDS,
     OBJECTS,
@@ -114,9 +115,21 @@ def index_findings(
     return index
 
 
-def count_findings_by_object(connection: Connection, cluster: int, revision: int, unchecked: RowIdSet) -> Counter[int]:
-    """The numbers of findings that the scan of a revision has, by the id of their object; without the `unchecked` rows."""
+def count_findings_by_object(
+    connection: Connection,
+    cluster: int,
+    revision: int,
+    unchecked: RowIdSet,
+    policies: Collection[PolicyKey] | None = None,
+) -> Counter[int]:
+    """The numbers of findings that the scan of a revision has, by the id of their object; without the `unchecked` rows.
+
+    Of some policies alone, if these are given.
+    """
     wanted = select(FINDINGS.c.id, FINDINGS.c.object).where(is_open_in(cluster, revision))
+    if policies is not None:
+        of_policies = tuple_(CHECKS.c.language, CHECKS.c.policy).in_(sorted(policies))
+        wanted = wanted.join(CHECKS, CHECKS.c.id == FINDINGS.c.check).where(of_policies)
     with connection.execute(wanted.execution_options(yield_per=_PORTION)) as result:
         return Counter(item for row, item in result if row not in unchecked)
 

@@ -442,7 +442,12 @@ def read_findings(
         ReadFinding(
             row,
             finding_of(
-                *row, verdicts[row.columns.verdict], there[row.history.id].evidence, there[row.history.id].excerpt
+                bytes(row.history.fingerprint).hex(),
+                row.columns.resource_version,
+                *row[2:],
+                verdicts[row.columns.verdict],
+                there[row.history.id].evidence,
+                there[row.history.id].excerpt,
             ),
             _workload_of(row, intervals.get(row.history.id)),
             causes[row.history.cause],
@@ -455,8 +460,8 @@ def read_findings(
 
 def _read_details(connection: Connection, rows: Sequence[FindingRow], revision: int) -> dict[int, FindingDetails]:
     """The parts kept apart of some rows, by their ids, the intervals being those at a revision."""
-    evidence = _read_texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
-    excerpts = _read_texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
+    evidence = read_texts(connection, EVIDENCE.c.reasons, {row.columns.evidence for row in rows})
+    excerpts = read_texts(connection, EXCERPTS.c.text, {row.columns.excerpt for row in rows})
     intervals = read_intervals(connection, {row.columns.object for row in rows}, revision)
     return {
         row.history.id: FindingDetails(
@@ -516,7 +521,7 @@ def read_verdicts(connection: Connection, numbers: set[int]) -> Mapping[int, Ver
     return {number: VerdictColumns._make(columns) for number, *columns in connection.execute(wanted)}
 
 
-def _read_texts(connection: Connection, column: Column[str], numbers: set[int | None]) -> dict[int | None, str]:
+def read_texts(connection: Connection, column: Column[str], numbers: set[int | None]) -> dict[int | None, str]:
     """The texts in a column of a table, by id; empty for None."""
     texts: dict[int | None, str] = {None: ""}
     number_column = column.table.c.id

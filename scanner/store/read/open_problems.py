@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, func, literal, select
 
+from scanner.model.outcome import CheckKind
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.problem_numbers import (
@@ -28,6 +29,7 @@ from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.findings import PROBLEM, is_in_problem_at, is_open_in
 from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
 from scanner.store.rows.row_ids import RowIdSet
+from scanner.store.rows.stored_texts import fill_template, has_marks
 from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
 
 
@@ -262,23 +264,8 @@ def read_open_workloads(
     connection: Connection, place: ScanPlace, ranks: SeverityRanks, waived: frozenset[int]
 ) -> Iterator[OpenWorkload]:
     """The workloads with open problems of a scan, by policy and severity, in no order; waived, excepted and unchecked findings count nowhere."""
-    finding = FINDINGS.c
-    # All objects of a problem belong to one workload.
-    columns = func.max(finding.check).label("check"), func.max(finding.object).label("object")
-    problem = (
-        select_open_problems(connection, place, waived, REFUSED, PODS, FIRST_SEEN, OPENED_AT, *columns).subquery().c
-    )
-    there = and_(
-        POPULATION.c.object == problem.object,
-        POPULATION.c.since <= place.revision,
-        POPULATION.c.until > place.revision,
-    )
-    top, identity = WORKLOADS.c, OBJECTS.c
-    workload = (
-        func.coalesce(top.kind, KINDS.c.kind).label("kind"),
-        func.coalesce(top.namespace, identity.namespace).label("namespace"),
-        func.coalesce(top.name, identity.name).label("name"),
-    )
+    facts = REFUSED, PODS, FIRST_SEEN, OPENED_AT
+    problem, workload, tables = _select_workloads(connection, place, waived, *facts)
     group = *workload, CHECKS.c.language, CHECKS.c.policy, rank_severity(connection, problem.check, ranks).label("rank")
     numbers = (
         func.count(),
@@ -286,17 +273,79 @@ def read_open_workloads(
         count_where(is_new(problem, place.revision)),
         count_where(refuses_pods(problem)),
     )
-    wanted = (
-        select(*group, *numbers)
-        .join_from(OBJECTS, KINDS, KINDS.c.id == identity.kind)
-        .join(problem.object.table, problem.object == identity.id)
-        .join(CHECKS, CHECKS.c.id == problem.check)
-        .outerjoin(POPULATION, there)
-        .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
-        .group_by(*group)
-        .execution_options(yield_per=_PORTION)
-    )
+    wanted = select(*group, *numbers).select_from(tables).group_by(*group).execution_options(yield_per=_PORTION)
     with connection.execute(wanted) as result:
         for portion in result.partitions():
             for kind, namespace, name, language, policy, *numbers_of_group in portion:
                 yield OpenWorkload(kind, namespace, name, (language, policy), *map(int, numbers_of_group))
+
+
+class OpenProblem(NamedTuple):
+    """An open problem by its content, which is the same in every cluster: a check of a policy, and a workload. `number` is its id there.
+
+    `message` is that of its findings, empty if they have several or would be changes.
+    """
+
+    policy: PolicyKey
+    check: CheckKind
+    expression: str
+    kind: str
+    namespace: str
+    name: str
+    number: int
+    message: str
+
+
+_MESSAGE: Final = case(
+    (
+        and_(
+            func.min(VERDICTS.c.message) == func.max(VERDICTS.c.message),
+            func.min(VERDICTS.c.outcome) == func.max(VERDICTS.c.outcome),
+            func.max(VERDICTS.c.outcome) != "wouldChange",
+        ),
+        func.max(VERDICTS.c.message),
+    ),
+    else_="",
+).label("message")
+
+
+def read_open_problems(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> Iterator[OpenProblem]:
+    """The open problems of a scan, in no order; waived, excepted and unchecked findings make none."""
+    problem, workload, tables = _select_workloads(connection, place, waived, _MESSAGE)
+    check, identity = CHECKS.c, OBJECTS.c
+    names = problem.message, identity.name, identity.namespace
+    columns = check.language, check.policy, check.kind, check.expression, *workload, problem.problem, *names
+    wanted = select(*columns).select_from(tables).execution_options(yield_per=_PORTION)
+    with connection.execute(wanted) as result:
+        for portion in result.partitions():
+            for language, policy, kind, *content, message, name, namespace in portion:
+                filled = fill_template(message, name, namespace) if has_marks(message) else message
+                yield OpenProblem._make(((language, policy), CheckKind(kind), *content, filled))
+
+
+def _select_workloads(
+    connection: Connection, place: ScanPlace, waived: frozenset[int], *facts: ColumnElement[Any]
+) -> tuple[Any, tuple[ColumnElement[str], ...], FromClause]:
+    """The columns of the open problems of a scan, those of kind, namespace and name of their workloads, and the joined tables."""
+    # All objects of a problem belong to one workload.
+    columns = func.max(FINDINGS.c.check).label("check"), func.max(FINDINGS.c.object).label("object")
+    problems = select_open_problems(connection, place, waived, *facts, *columns).subquery()
+    problem, top, identity = problems.c, WORKLOADS.c, OBJECTS.c
+    there = and_(
+        POPULATION.c.object == problem.object,
+        POPULATION.c.since <= place.revision,
+        POPULATION.c.until > place.revision,
+    )
+    workload = (
+        func.coalesce(top.kind, KINDS.c.kind).label("kind"),
+        func.coalesce(top.namespace, identity.namespace).label("namespace"),
+        func.coalesce(top.name, identity.name).label("name"),
+    )
+    tables = (
+        OBJECTS.join(KINDS, KINDS.c.id == identity.kind)
+        .join(problems, problem.object == identity.id)
+        .join(CHECKS, CHECKS.c.id == problem.check)
+        .outerjoin(POPULATION, there)
+        .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
+    )
+    return problem, workload, tables

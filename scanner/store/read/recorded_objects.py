@@ -12,7 +12,15 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from scanner.errors import UsageError
 from scanner.model.outcome import Check, CheckKind
-from scanner.model.population import CountedObject, EvaluatedObjects, ObjectPage, PlaceOfPage, RecordedObject, Workload
+from scanner.model.population import (
+    CountedObject,
+    EvaluatedObjects,
+    LabelledObject,
+    ObjectPage,
+    PlaceOfPage,
+    RecordedObject,
+    Workload,
+)
 from scanner.store.database.engine import is_among
 from scanner.store.history.evaluated_sets import (
     KindOfScan,
@@ -22,7 +30,7 @@ from scanner.store.history.evaluated_sets import (
     read_sets,
     read_sets_of_scan,
 )
-from scanner.store.read.kept_labels import decode_pairs
+from scanner.store.read.kept_labels import KeptLabels, PlaceOfObject, decode_pairs
 from scanner.store.rows.interning import chunks
 from scanner.store.rows.row_ids import RowIdSet, union
 from scanner.store.rows.tables import CHECKS, KEPT, KINDS, OBJECTS, OPEN, POPULATION, WORKLOADS
@@ -94,28 +102,56 @@ def read_namespaces(connection: Connection, cluster: int, revision: int) -> Iter
     yield from connection.execute(of_objects.union(of_kind)).scalars()
 
 
+def read_labelled_population(
+    connection: Connection, cluster: int, scan: int, revision: int
+) -> Iterator[LabelledObject]:
+    """The same objects in the same order, with the labels that name their owners."""
+    labels = KeptLabels(connection, cluster, revision)
+    for api_version, kind, sets in read_sets_of_scan(connection, scan):
+        for rows in _read_portions(connection, cluster, kind, sets.examined, revision):
+            intervals = read_intervals(connection, [row.id for row in rows], revision)
+            places = [
+                PlaceOfObject(row.kind_id, row.namespace, intervals[row.id].workload_id, intervals[row.id].kept or 0)
+                for row in rows
+            ]
+            for row, kept in zip(rows, labels.read(places), strict=True):
+                yield LabelledObject(_build_object(row, (api_version, kind), intervals[row.id].workload), kept)
+
+
 def _read_objects(
     connection: Connection, cluster: int, kind: tuple[str, str], examined: RowIdSet, revision: int
 ) -> Iterator[RecordedObject]:
+    for rows in _read_portions(connection, cluster, kind[1], examined, revision):
+        workloads = read_workloads(connection, [row.id for row in rows], revision)
+        yield from (_build_object(row, kind, workloads.get(row.id)) for row in rows)
+
+
+def _read_portions(
+    connection: Connection, cluster: int, kind: str, examined: RowIdSet, revision: int
+) -> Iterator[list[Any]]:
     """One ordered stream of all intervals at the revision, of which the examined objects are taken."""
     identity, interval = OBJECTS.c, POPULATION.c
     at = interval.cluster == cluster, interval.since <= revision, interval.until > revision
     wanted = (
-        select(identity.id, identity.namespace, identity.name, identity.uid, KEPT.c.labels, KEPT.c.annotations)
+        select(
+            *(identity.id, identity.namespace, identity.name, identity.uid, identity.kind.label("kind_id")),
+            *(KEPT.c.labels, KEPT.c.annotations),
+        )
         .join_from(POPULATION, OBJECTS, identity.id == interval.object)
         .outerjoin(KEPT, KEPT.c.id == interval.kept)
-        .where(*at, interval.kind.in_(select(KINDS.c.id).where(KINDS.c.kind == kind[1])))
+        .where(*at, interval.kind.in_(select(KINDS.c.id).where(KINDS.c.kind == kind)))
         .order_by(identity.namespace, identity.name, identity.uid)
         .execution_options(yield_per=_CHUNK)
     )
     with connection.execute(wanted) as result:
         for portion in result.partitions():
-            rows = [row for row in portion if row.id in examined]
-            workloads = read_workloads(connection, [row.id for row in rows], revision)
-            for row in rows:
-                top = workloads.get(row.id) or Workload(*kind, row.namespace, row.name)
-                labels, annotations = decode_pairs(row.labels), decode_pairs(row.annotations)
-                yield RecordedObject(row.id, *kind, row.namespace, row.name, row.uid, top, labels, annotations)
+            yield [row for row in portion if row.id in examined]
+
+
+def _build_object(row: Any, kind: tuple[str, str], workload: Workload | None) -> RecordedObject:
+    top = workload or Workload(*kind, row.namespace, row.name)
+    labels, annotations = decode_pairs(row.labels), decode_pairs(row.annotations)
+    return RecordedObject(row.id, *kind, row.namespace, row.name, row.uid, top, labels, annotations)
 
 
 def read_evaluated_objects(connection: Connection, scan: int) -> Iterator[EvaluatedObjects]:

@@ -14,9 +14,9 @@ import orjson
 from sqlalchemy import Connection, Engine, func, select
 
 from scanner.errors import UsageError
-from scanner.model.outcome import Gap, GapKind
+from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import ACTIONS, Binding, Policy, PolicyKey
-from scanner.model.population import EvaluatedObjects, RecordedObject
+from scanner.model.population import EvaluatedObjects, LabelledObject, RecordedObject
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
@@ -71,17 +71,25 @@ from scanner.store.read.findings import (
     read_seen,
 )
 from scanner.store.read.open_problems import (
+    OpenProblem,
     OpenWorkload,
     ScanPlace,
     count_by_check,
     count_by_namespace,
     count_by_owner,
     count_problem_groups,
+    read_open_problems,
     read_open_workloads,
 )
 from scanner.store.read.problem_counts import count_totals, find_comparable_scan
 from scanner.store.read.problem_history import read_problem_history
-from scanner.store.read.recorded_objects import read_evaluated_objects, read_namespaces, read_population
+from scanner.store.read.recorded_findings import read_by_fingerprint
+from scanner.store.read.recorded_objects import (
+    read_evaluated_objects,
+    read_labelled_population,
+    read_namespaces,
+    read_population,
+)
 from scanner.store.read.rule_times import read_rule_times
 from scanner.store.read.tallies import read_tallies, tally_by_owner
 from scanner.store.read.trends import read_days, read_policy_days
@@ -278,6 +286,10 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_seen(connection, *place))
 
+    def findings_by_fingerprint(self) -> Iterator[Finding]:
+        """See `StoredScan`."""
+        return self._stream(lambda connection, place: read_by_fingerprint(connection, *place))
+
     def resolved_findings(self) -> Iterator[StoredFinding]:
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_resolved(connection, place.cluster, place.revision))
@@ -307,9 +319,9 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._answer(lambda connection, place: index_findings(connection, *place, owner_of), FindingIndex())
 
-    def count_findings_by_object(self) -> Mapping[int, int]:
+    def count_findings_by_object(self, policies: frozenset[PolicyKey] | None = None) -> Mapping[int, int]:
         """See `StoredScan`."""
-        return self._answer(lambda connection, place: count_findings_by_object(connection, *place), {})
+        return self._answer(lambda connection, place: count_findings_by_object(connection, *place, policies), {})
 
     def census(self) -> Census:
         """See `StoredScan`."""
@@ -359,6 +371,10 @@ class SqlScan(StoredScan):
         """The workloads with open problems, by policy and severity."""
         return tuple(self._stream(lambda connection, place: read_open_workloads(connection, place, ranks, waived)))
 
+    def open_problems(self, waived: frozenset[int]) -> Iterator[OpenProblem]:
+        """The open problems by their content, in no order."""
+        return self._stream(lambda connection, place: read_open_problems(connection, place, waived))
+
     def candidates(self, candidate_filter: CandidateFilter) -> Iterator[Candidate]:
         """See `StoredScan`."""
         return self._stream(lambda connection, place: read_candidates(connection, *place, candidate_filter))
@@ -382,6 +398,13 @@ class SqlScan(StoredScan):
         number = self.row.number
         return self._stream(
             lambda connection, place: read_population(connection, place.cluster, number, place.revision)
+        )
+
+    def labelled_population(self) -> Iterator[LabelledObject]:
+        """See `StoredScan`."""
+        number = self.row.number
+        return self._stream(
+            lambda connection, place: read_labelled_population(connection, place.cluster, number, place.revision)
         )
 
     def evaluated_objects(self) -> Iterator[EvaluatedObjects]:

@@ -225,8 +225,8 @@ def slices_of(*columns: type[tuple[Any, ...]]) -> tuple[slice, ...]:
 
 
 def finding_of(
-    row: HistoryColumns,
-    columns: FindingColumns,
+    fingerprint: str,
+    resource_version: str,
     check: CheckColumns,
     kind: KindColumns,
     identity: ObjectColumns,
@@ -234,10 +234,10 @@ def finding_of(
     reasons: str,
     excerpt: str,
 ) -> Finding:
-    """The finding of a row and of the rows that it refers to; `reasons` and `excerpt` are templates, or empty."""
+    """The finding of some columns of a row and of the rows that it refers to; `reasons` and `excerpt` are templates, or empty."""
     verdict = outcome.make_verdict_on(identity.name, identity.namespace)
     return Finding(
-        fingerprint=bytes(row.fingerprint).hex(),
+        fingerprint=fingerprint,
         policy=check.policy,
         binding=check.binding,
         param_namespace=check.param_namespace,
@@ -249,7 +249,7 @@ def finding_of(
         namespace=identity.namespace,
         name=identity.name,
         uid=identity.uid,
-        resource_version=columns.resource_version,
+        resource_version=resource_version,
         operation=verdict.operation,
         actions=verdict.actions,
         denies=verdict.denies,

@@ -116,9 +116,9 @@ def _listed_scan(scan: JsonObject) -> JsonObject:
 
 
 def _trend_day() -> JsonObject:
-    """A day of a trend: its tallies are there if the request asks for them, its sums always."""
+    """A day of a trend: its tallies are there if the request asks for them, their sums always, and their digest never."""
     day = _part(_document("trend"), "properties/days/items")
-    known = as_object(day["properties"])
+    known = {name: schema for name, schema in as_object(day["properties"]).items() if name != "digest"}
     sums: JsonObject = {
         "totals": {"$ref": f"{_DEFINITIONS}counts", "description": "Number of outcomes of the chosen policies."},
         "requester": {"$ref": f"{_DEFINITIONS}counts", "description": "Those that may differ for another user."},
@@ -126,7 +126,7 @@ def _trend_day() -> JsonObject:
     return {
         **day,
         "properties": {**known, "tallies": {"type": "array", "items": {"$ref": f"{_DEFINITIONS}tally"}}, **sums},
-        "required": [*(name for name in texts(day["required"]) if name != "tallies"), *sums],
+        "required": [*(name for name in texts(day["required"]) if name not in {"tallies", "digest"}), *sums],
     }
 
 

@@ -1,87 +1,62 @@
-"""The page that compares two clusters, each at a moment."""
+"""The page that compares two clusters, each at a moment: by default at that of its newest complete scan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scanner.model.policy import PolicyKey
+from scanner.model.scans.scan import Scan, ScanState
+from scanner.report.diff.words import scan_title
+from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
+from scanner.store.read.open_problems import OpenProblem
 from scanner.web.pages.answers import RenderedPages, page_answer
-from scanner.web.pages.shell import cluster_path, findings_link, fleet_shell, path_of, render, today
+from scanner.web.pages.compare_scans import PERIODS
+from scanner.web.pages.shell import LATEST, cluster_path, findings_link, fleet_shell, path_of, query_link, render, today
 from scanner.web.requests.addresses import ScanMoment, cluster_key, moment_of
 from scanner.web.requests.parameters import query_of, root_of, text_of
+from scanner.web.requests.refusals import BadRequest, ScanIsLater
+from scanner.web.views.cluster_pairs import (
+    PolicyPair,
+    PolicyProblems,
+    compare_problems,
+    group_by_cause,
+    pair_policies,
+)
 from scanner.web.views.fleet_counts import FleetCounts
-from scanner.web.views.fleet_policies import sort_key
 from scanner.web.views.library import ScanLibrary
-from scanner.web.views.scan_counts import NONE, CountedPolicy, CountedScan, Numbers
+from scanner.web.views.scan_counts import CountedScan, triage_of
 
 ROWS: Final = 500
 """The policies that differ that the page shows."""
 _CLUSTERS: Final = 1_000
 """The clusters that the form offers."""
 _LONGEST: Final = 512
+_SCANS: Final = 100
+"""The scans of a cluster that the form offers."""
+PROBLEMS: Final = 20
+"""The problems of a policy that one cluster alone has that the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of both clusters: the path of its report, and the numbers of its scan."""
+    """The left or the right cluster: the path of its report, the numbers of its scan, and its scans with a report, the newest first.
 
+    `written` is the moment as the request names it, empty for the newest complete scan or for the beginning of a period.
+    """
+
+    name: str
+    written: str
     cluster: StoredCluster
     key: str
-    moment: ScanMoment
     report: str
     counts: CountedScan
-
-
-class PolicyPair(NamedTuple):
-    """A policy in both clusters, None where it is missing."""
-
-    key: PolicyKey
-    left: CountedPolicy | None
-    right: CountedPolicy | None
-
-    @property
-    def difference(self) -> str:
-        """The difference in words, empty if there is none besides numbers."""
-        bound = [bool(policy and policy.bindings_in_force) for policy in (self.left, self.right)]
-        if bound == [True, False]:
-            return "bound on the left only"
-        if bound == [False, True]:
-            return "bound on the right only"
-        if bound == [False, False]:
-            return ""
-        return ", ".join(_differences(self.left, self.right))
-
-    @property
-    def numbers(self) -> tuple[Numbers, Numbers]:
-        """The open problems on both sides."""
-        left, right = (policy.numbers if policy else NONE for policy in (self.left, self.right))
-        return left, right
-
-
-def _differences(left: CountedPolicy | None, right: CountedPolicy | None) -> Iterator[str]:
-    if left is None or right is None:
-        return
-    if left.digest != right.digest:
-        yield "another spec"
-    if left.actions != right.actions:
-        yield f"actions {' and '.join(left.actions) or 'none'}, and {' and '.join(right.actions) or 'none'}"
-    if {(each.name, each.digest) for each in left.bindings_in_force} != {
-        (each.name, each.digest) for each in right.bindings_in_force
-    }:
-        yield "other bindings"
-
-
-def pairs_of(left: CountedScan, right: CountedScan) -> list[PolicyPair]:
-    """The policies of both scans, by name: those that differ first."""
-    keys = sorted({*left.policies, *right.policies}, key=sort_key)
-    pairs = [PolicyPair(key, left.policies.get(key), right.policies.get(key)) for key in keys]
-    return sorted(pairs, key=lambda pair: not pair.difference)
+    scans: tuple[Scan, ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +69,7 @@ class CompareClusters:
 
     def compare(self, request: Request) -> Response:
         """The comparison, or the form alone."""
-        sides = [side for name in ("left", "right") if (side := self._side(request, name))]
+        sides = [side for name in _SIDES if (side := self._side(request, name))]
         clusters = tuple((cluster_key(cluster), cluster.name) for cluster in self.library.clusters())
         key = "clusters", clusters, tuple(side.counts.scan.id for side in sides), query_of(request), today(self.library)
         return page_answer(request, self.rendered.page(key, lambda: self._page(request, sides, clusters)))
@@ -106,41 +81,113 @@ class CompareClusters:
             return None
         key, _, moment = text.partition("/")
         cluster = self.library.cluster(key)
-        scan_moment = moment_of(moment or text_of(request, f"{name}_at"))
+        written = moment or text_of(request, f"{name}_at")
+        scans = self._list_scans(cluster)
+        scan_moment = moment_of(written) if written else self._find_moment(cluster, scans, text_of(request, "at"))
         counts = self.counts.count(self.library.scan(cluster, scan_moment).id)
-        own_key = cluster_key(cluster)
-        return Side(cluster, own_key, scan_moment, f"{cluster_path(request, cluster)}/{scan_moment.path}", counts)
+        report = f"{cluster_path(request, cluster)}/{scan_moment.path}"
+        return Side(name, written, cluster, cluster_key(cluster), report, counts, scans)
+
+    def _find_moment(self, cluster: StoredCluster, scans: Sequence[Scan], period: str) -> ScanMoment:
+        """The moment at which a period begins, or that of the newest complete scan. Raises BadRequest for an unknown period."""
+        if not period:
+            newest = next((scan for scan in scans if scan.state is ScanState.COMPLETE), None)
+            latest = newest is None or newest.id == self.library.scan(cluster, LATEST).id
+            return LATEST if newest is None or latest else ScanMoment(newest.id)
+        if period not in PERIODS:
+            raise BadRequest(f"at: one of {', '.join(PERIODS)}.")
+        moment = ScanMoment(at=PERIODS[period].beginning(self.library.clock().astimezone(UTC).date()).isoformat())
+        try:
+            self.library.scan(cluster, moment)
+        except ScanIsLater as later:
+            return ScanMoment(later.scan)
+        return moment
+
+    def _list_scans(self, cluster: StoredCluster) -> tuple[Scan, ...]:
+        """The newest scans of a cluster that have a report, the newest first."""
+        with self.library.use_reader() as reader:
+            page = reader.read_scan_page(cluster.id, limit=_SCANS)
+        usable = (each.scan for each in page.scans if each.scan.finished_at and not each.pruned)
+        return tuple(scan for scan in usable if scan.state is not ScanState.FAILED)
 
     def _page(self, request: Request, sides: list[Side], clusters: tuple[tuple[str, str], ...]) -> str:
-        pairs = pairs_of(*(side.counts for side in sides)) if len(sides) == 2 else []  # noqa: PLR2004 - left and right
+        pairs, problems = self._compare(*sides) if len(sides) == len(_SIDES) else ([], [])
+        differing = sum(bool(pair.difference) for pair in pairs)
         return render(
             "web/compare_clusters.html",
             "Two clusters compared",
             fleet_shell(self.library, request, "clusters"),
             sides=sides,
-            chosen={name: _read_choice(request, name) for name in ("left", "right")},
+            fields=[_make_field(name, next((side for side in sides if side.name == name), None)) for name in _SIDES],
             clusters=sorted(clusters, key=lambda pair: (pair[1], pair[0]))[:_CLUSTERS],
+            period=text_of(request, "at"),
+            periods=[(name, period.title) for name, period in PERIODS.items()],
             pairs=pairs[:ROWS],
-            differing=sum(bool(pair.difference) for pair in pairs),
+            shown_keys={each.pair.key for each in problems if each.one_sided},
+            causes=group_by_cause(problems),
+            alone=[sum(each.count(number) for each in problems) for number, _ in enumerate(sides)],
+            both=sum(each.both for each in problems),
+            problems_shown=PROBLEMS,
+            differing=differing,
             total=len(pairs),
-            same_set=_compare_sets(sides),
+            same_set=_compare_sets(sides, differing),
             findings_of=findings_link,
             policy_link=lambda key: f"{root_of(request)}/policies{path_of(*key)}",
+            quick=_link_periods(request, sides),
         )
 
+    def _compare(self, left: Side, right: Side) -> tuple[list[PolicyPair], list[PolicyProblems]]:
+        with self.library.use_reader() as reader:
+            pairs = pair_policies(reader, left.counts, right.counts)
+            problems = (self._read_problems(reader, side) for side in (left, right))
+            return pairs, compare_problems(pairs, *problems)
 
-def _compare_sets(sides: list[Side]) -> str:
+    def _read_problems(self, reader: SqlReader, side: Side) -> Iterator[OpenProblem]:
+        record = reader.read_scan(side.counts.scan.id)
+        return record.open_problems(triage_of(reader, self.library.settings, record).waived.rows)
+
+
+_SIDES: Final = ("left", "right")
+
+
+class _Field(NamedTuple):
+    """A list of clusters to choose from, and of the scans of the chosen one: values with their titles."""
+
+    name: str
+    chosen: str = ""
+    cluster: str = ""
+    scans: tuple[tuple[str, str], ...] = ()
+
+
+def _make_field(name: str, side: Side | None) -> _Field:
+    if side is None:
+        return _Field(name)
+    offered = [(f"{side.key}/scans/{scan.id}", scan_title(scan)) for scan in side.scans]
+    chosen = f"{side.key}/{side.written}" if side.written else side.key
+    if side.written and chosen not in dict(offered):
+        offered.insert(0, (chosen, scan_title(side.counts.scan)))
+    return _Field(name, chosen, side.cluster.name, tuple(offered))
+
+
+def _link_periods(request: Request, sides: Sequence[Side]) -> list[tuple[str, str]]:
+    """Links to the comparison of the same clusters at other moments."""
+    both = {name: side.key for name, side in zip(_SIDES, sides, strict=False)}
+    path = f"{root_of(request)}/compare"
+    periods = ("", "Newest complete scans"), *((name, period.title) for name, period in PERIODS.items())
+    return [(title, query_link(path, {**both, "at": name})) for name, title in periods]
+
+
+def _compare_sets(sides: list[Side], differing: int) -> str:
     """Return whether the policy sets are equal, in words; empty without two sides."""
     digests = [side.counts.scan.policy_set_digest for side in sides]
-    if len(digests) < 2:  # noqa: PLR2004 - left and right
+    if len(digests) < len(_SIDES):
         return ""
     if not all(digests):
         return "not known: a scan of an older version has no digest"
-    return "equal" if len(set(digests)) == 1 else "different"
-
-
-def _read_choice(request: Request, name: str) -> tuple[str, str]:
-    """The values of the fields: the key of a cluster, and the moment as a user writes it."""
-    key, _, moment = text_of(request, name, _LONGEST).partition("/")
-    scan_moment = moment_of(moment or text_of(request, f"{name}_at"))
-    return key, scan_moment.at or scan_moment.scan
+    if len(set(digests)) == 1:
+        return "equal"
+    if differing:
+        return "different"
+    return (
+        "policies and bindings are equal in content; the text, a param, an exception or labels of namespaces may differ"
+    )

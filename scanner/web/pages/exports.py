@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
@@ -45,16 +46,23 @@ def send_download(write: Callable[[BinaryIO], None], media_type: str, file: str,
     headers = {"Content-Disposition": f'attachment; filename="{file}"', "Cache-Control": "private, no-cache"}
     if head:
         return Response(media_type=media_type, headers=headers)
+    with take_export():
+        made = _make_file(write)
+    return StreamingResponse(_portions(made), media_type=media_type, headers=headers)
+
+
+@contextmanager
+def take_export() -> Iterator[None]:
+    """A block that may read all findings or objects of a scan. Raises Busy, and BadRequest in place of UsageError."""
     if not _EXPORTING.acquire(blocking=False):
         raise Busy(f"{_AT_ONCE} exports are being made: try again in some seconds.")
     give_up()  # an export takes long: pages do not wait for its turn
     try:
-        made = _make_file(write)
+        yield
     except UsageError as error:
         raise BadRequest(str(error)) from error
     finally:
         _EXPORTING.release()
-    return StreamingResponse(_portions(made), media_type=media_type, headers=headers)
 
 
 def _make_file(write: Callable[[BinaryIO], None]) -> BinaryIO:

@@ -19,6 +19,9 @@ from scanner.web.pages.exports import EXPORTS, export
 from scanner.web.pages.findings import DOWNLOADS, FIELDS, download_findings, findings_page, problem_page
 from scanner.web.pages.objects import OBJECT, PASSED, object_page, passed_page
 from scanner.web.pages.page_request import PageRequest, cluster_path
+from scanner.web.pages.sample import FIELDS as SAMPLE_FIELDS
+from scanner.web.pages.sample import PAGE as SAMPLE
+from scanner.web.pages.sample import download_sample, sample_page
 from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.refusals import NotThere, ScanIsLater
 from scanner.web.views.library import ScanLibrary
@@ -34,6 +37,8 @@ _MERGED: Final = {
     "population.html": "coverage.html#population",
 }
 """The pages of earlier releases that have become parts of others: their addresses last."""
+_OF_SAMPLE: Final = {"sample/population.csv": "population.csv", "sample/sample.csv": "sample.csv"}
+"""The files of a sample, which depend on the parameters of a request."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class ScanPages:
         if path.startswith("download/"):
             file = path.removeprefix("download/")
             return download_findings(page, file) if file in DOWNLOADS else export(page.view, file, request)
+        if path in _OF_SAMPLE:
+            return download_sample(page, _OF_SAMPLE[path])
         if path.startswith("problems/"):  # the history of a problem goes on after the scan
             return page_answer(request, render_bytes(_html(page)))
         query = tuple(request.query_params.get(name, "") for name in _PARAMETERS.get(path, ()))
@@ -95,12 +102,14 @@ _MADE: Final[Mapping[str, Callable[[PageRequest], str]]] = {
     FINDINGS: findings_page,
     OBJECT: object_page,
     PASSED: passed_page,
+    SAMPLE: sample_page,
 }
 """The pages that depend on the parameters of a request."""
 _PARAMETERS: Final[Mapping[str, Sequence[str]]] = {
     FINDINGS: (*FIELDS, "after"),
     OBJECT: ("kind", "namespace", "name"),
     PASSED: ("language", "policy", "after"),
+    SAMPLE: SAMPLE_FIELDS,
 }
 
 
