@@ -59,8 +59,7 @@ def test_the_runs_are_under_the_new_name(site: Served) -> None:
     """Those of before, too."""
     page = site.get(_path(site).replace("/latest/index.html", "/runs"))
 
-    assert "Runs" == page.heading
-    assert "production" in page.text
+    assert "Runs of production" == page.heading
     assert "2 runs since" in page.text
 
 

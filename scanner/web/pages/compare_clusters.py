@@ -16,8 +16,17 @@ from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.read.open_problems import OpenProblem
 from scanner.web.pages.answers import RenderedPages, page_answer
-from scanner.web.pages.compare_scans import PERIODS
-from scanner.web.pages.shell import LATEST, cluster_path, findings_link, fleet_shell, path_of, query_link, render, today
+from scanner.web.pages.shell import (
+    LATEST,
+    PERIODS,
+    cluster_path,
+    findings_link,
+    fleet_shell,
+    path_of,
+    query_link,
+    render,
+    today,
+)
 from scanner.web.requests.addresses import ScanMoment, cluster_key, moment_of
 from scanner.web.requests.parameters import query_of, root_of, text_of
 from scanner.web.requests.refusals import BadRequest, ScanIsLater

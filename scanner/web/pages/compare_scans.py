@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, timedelta
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -42,7 +42,7 @@ from scanner.report.diff.words import (
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer
-from scanner.web.pages.shell import cluster_path, cluster_shell, query_link, render, today
+from scanner.web.pages.shell import PERIODS, cluster_path, cluster_shell, query_link, render, today
 from scanner.web.requests.addresses import ScanMoment, moment_of
 from scanner.web.requests.parameters import query_of, text_of
 from scanner.web.requests.refusals import BadRequest, ScanIsLater
@@ -100,20 +100,6 @@ _WORDS: Final = {
 }
 
 
-class _Period(NamedTuple):
-    """A period that ends with a day: its words, and the day at whose end it begins."""
-
-    title: str
-    beginning: Callable[[date], date]
-
-
-PERIODS: Final[Mapping[str, _Period]] = {
-    "week": _Period("Last week", lambda day: day - timedelta(days=7)),
-    "month": _Period("Last month", lambda day: day - timedelta(days=30)),
-    "quarter": _Period("First of the quarter", lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1)),
-    "year": _Period("First of the year", lambda day: day.replace(month=1, day=1)),
-}
-"""What a user compares with the newest scan without typing a date."""
 _LISTED: Final = 100
 """The scans that the form lists."""
 

@@ -13,7 +13,7 @@ from scanner.model.scans.scan import Scan
 from scanner.report.html.site import Site
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.exports import EXPORTS
-from scanner.web.pages.shell import Shell, StyleSheet, findings_link, path_of
+from scanner.web.pages.shell import PERIODS, Shell, StyleSheet, findings_link, path_of
 from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.parameters import has_accounts
 from scanner.web.views.library import ScanLibrary
@@ -54,6 +54,7 @@ class PageRequest:
             date=f"{day:%Y-%m-%d}",
             is_latest=not (self.moment.scan or self.moment.at),
             moment=f"{cluster}/{self.moment.path}",
+            earlier=tuple((each.title, f"{each.beginning(day):%Y-%m-%d}") for each in PERIODS.values()),
             formats=tuple((name, file) for name, file in EXPORTS.items()),
             accounts=has_accounts(self.request),
         )

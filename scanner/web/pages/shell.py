@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, date, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
@@ -21,6 +21,22 @@ from scanner.web.requests.parameters import has_accounts, root_of
 from scanner.web.views.library import ScanLibrary
 
 _FIRST: Final = "index.html"
+
+
+class Period(NamedTuple):
+    """A period that ends with a day: its words, and the day at whose end it begins."""
+
+    title: str
+    beginning: Callable[[date], date]
+
+
+PERIODS: Final[Mapping[str, Period]] = {
+    "week": Period("Last week", lambda day: day - timedelta(days=7)),
+    "month": Period("Last month", lambda day: day - timedelta(days=30)),
+    "quarter": Period("First of the quarter", lambda day: day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1)),
+    "year": Period("First of the year", lambda day: day.replace(month=1, day=1)),
+}
+"""What a user reads or compares without typing a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +58,8 @@ class Shell:
     """The path of the report, such as `/clusters/prod.3fa29c1b/latest`."""
     formats: tuple[tuple[str, str], ...] = ()
     """The formats of the report for downloads: their names and file names."""
+    earlier: tuple[tuple[str, str], ...] = ()
+    """The periods before the day of the page: their words, and the days on which they begin."""
     accounts: bool = False
     """Return whether readers sign in. Pages are kept for all readers, so none has the name of one."""
 
