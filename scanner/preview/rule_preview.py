@@ -1,6 +1,6 @@
 """Compares what admission decides about the objects of a cluster by its rules, and by the same rules with a change.
 
-One stream of objects, two sets of rules: only the policies that the change can concern are evaluated twice. Nothing is stored (ADR 93).
+One stream of objects, two sets of rules: only the policies that the change can concern are evaluated twice. Nothing is stored (ADR 91).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every item of the population has a digest, which the seed and the population fix: SHA-256 of the seed, a line feed, the SHA-256 of
 `population.csv` in hex, a line feed, and the id of the item, all in UTF-8. The sample is the items with the lowest digests. With
-strata, it is those of each stratum. The rule is in `docs/evidence.md`, and `docs/adr/0092-a-sample-is-a-rule.md` has the reasons.
+strata, it is those of each stratum. The rule is in `docs/evidence.md`, and `docs/adr/0090-a-sample-is-a-rule.md` has the reasons.
 """
 
 from __future__ import annotations
