@@ -118,7 +118,7 @@ def gather_rules(
     identity = cluster.identity()
     context = ScanContext(identity, options.user or cluster.requester(), options.scope)
     documents = tuple(list_policy_documents(listing, discovery, options))
-    webhooks, without_webhooks = _read_webhooks(listing, discovery)
+    webhooks, without_webhooks = list_webhooks(listing, discovery)
     described = _read_namespaces(cluster, discovery, [*requests])
     served = find_served_versions(identity, discovery)
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
@@ -229,7 +229,7 @@ def _may_match(policy: Policy, kinds: Iterable[Kind]) -> bool:
     )
 
 
-def _read_webhooks(listing: ScanLists, discovery: Discovery) -> tuple[tuple[Webhook, ...], tuple[Gap, ...]]:
+def list_webhooks(listing: ScanLists, discovery: Discovery) -> tuple[tuple[Webhook, ...], tuple[Gap, ...]]:
     """The webhooks of the cluster, and the gaps of those that could not be listed."""
     webhooks: list[Webhook] = []
     gaps: list[Gap] = []

@@ -6,12 +6,12 @@ that a controller would make, by its own identity. Source of truth: the controll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from scanner.admission.dispatch import BoundPolicy, evaluate_object
+from scanner.admission.dispatch import BoundPolicy, evaluate_object, make_target
 from scanner.admission.match import could_match
 from scanner.admission.server_fields import list_fields_to_be_set, reads_any
 from scanner.audit.population import record_object
@@ -21,23 +21,26 @@ from scanner.model.json import JsonObject, as_object, dig, texts
 from scanner.model.outcome import Gap, GapKind, Passed
 from scanner.model.policy import Operation, PolicyKey
 from scanner.model.population import Controller, GroupKind, KeptMetadata, KeptOfObject, PopulationMember, Workload
-from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo, build_user_info, resource_of
+from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, UserInfo, build_user_info, resource_of
+from scanner.policies.webhooks import Webhook
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
 from scanner.preview.check import decide_request
-from scanner.preview.plugins import BUILT_IN, Plugins
+from scanner.preview.plugins import BUILT_IN, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request
-from scanner.preview.rules import Rules
+from scanner.preview.rules import Rules, StoredParams, list_webhooks
 from scanner.preview.verdict import Decision, Effect
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
-from scanner.scan.lists import decode_objects
+from scanner.scan.lists import ScanLists, decode_objects
 from scanner.scan.prepare import GatheredRules, PreparedScan
 
 CONTROL_PLANE: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 _WRITES: Final[tuple[Operation, ...]] = ("CREATE", "UPDATE")
 _MANAGER: Final = "system:kube-controller-manager"
 _ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
+_FILLING: Final = frozenset(BUILT_IN) - {SERVICE_ACCOUNT}
+"""The plug-ins without whose result a template is undecided. An account adds its own volume and secrets to pull images with."""
 _UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {
     ("apps", "replicasets"): "deployment-controller",
     ("batch", "jobs"): "job-controller",
@@ -152,6 +155,12 @@ class RiskRules:
             return False
         if any(map(self._may_mutate(resource.kind), rules.mutating)):
             return False
+        if old is None and concerns_plugins(resource.kind):
+            undecided: list[Decision] = []
+            changed = rules.plugins.change(resource, undecided, created=True)
+            if changed is None or undecided:
+                return False
+            resource = changed
         to_be_set = () if old else tuple(list_fields_to_be_set(resource.kind, resource.body))
         context = replace(rules.context, user=user, operations=(operation,), old=old)
         try:
@@ -170,8 +179,11 @@ class RiskRules:
             bound.policy.match is None or any(could_match(rule, kind, _WRITES) for rule in bound.policy.match.rules)
         )
 
-    def compare(self, requested: Requested, user: UserInfo) -> tuple[Decision, ...]:
-        """The decisions that newly refuse a request, or are newly undecided; none if it is refused in any case."""
+    def compare(self, requested: Requested, user: UserInfo, *, made: bool = False) -> tuple[Decision, ...]:
+        """The decisions that newly refuse a request, or are newly undecided; none if it is refused in any case.
+
+        A pod that is `made` from a template is undecided where a plug-in is that could change it.
+        """
         if self._hides(requested.resource):
             return (Decision(Effect.UNDECIDED, "the snapshot withholds a part of the object that a policy may read"),)
         after = decide_request(self.after, requested, user)
@@ -184,7 +196,11 @@ class RiskRules:
         newly = newly or [each for each in after if each.effect is Effect.UNDECIDED and each not in before]
         if newly and _refuses(decide_request(self.others, requested, user)):
             return ()
-        return tuple(newly)
+        if not (made and newly):
+            return tuple(newly)
+        return tuple(each for each in after if each.effect is Effect.UNDECIDED and each.policy in _FILLING) or tuple(
+            newly
+        )
 
     def _hides(self, resource: Resource) -> bool:
         bound = (*self.before.validating, *self.before.mutating, *self.after.validating, *self.after.mutating)
@@ -209,6 +225,33 @@ def make_risk_rules(before: PreparedScan, after: PreparedScan, changed: Sequence
     return RiskRules(one, other, _select(after, others), reads, stored=not after.context.files)
 
 
+class _ListedObjects:
+    """The objects that built-in plug-ins read, listed by namespace when the first of them is needed. Satisfies `StoredObjects`."""
+
+    def __init__(self, listing: ScanLists) -> None:
+        self._listing = listing
+        self._lists: dict[tuple[Kind, str], Mapping[str, JsonObject] | ListFailed] = {}
+
+    def read_objects(self, names: Sequence[ObjectKey]) -> Sequence[JsonObject | ListFailed | None]:
+        """See StoredObjects."""
+        return [
+            each if isinstance(each, ListFailed) else each.get(name.name)
+            for name in names
+            for each in [self._list(name)]
+        ]
+
+    def _list(self, name: ObjectKey) -> Mapping[str, JsonObject] | ListFailed:
+        key = name.kind, name.namespace
+        if key not in self._lists:
+            try:
+                self._lists[key] = {
+                    each.name: each.body for each in self._listing.list_all(name.kind, (name.namespace,))
+                }
+            except ListFailed as error:
+                self._lists[key] = error
+        return self._lists[key]
+
+
 def _select(prepared: PreparedScan, keys: frozenset[PolicyKey]) -> Rules:
     """The rules of one side: all mutating policies, and the validating policies with some keys."""
     bound = prepared.evaluation.bound
@@ -216,14 +259,12 @@ def _select(prepared: PreparedScan, keys: frozenset[PolicyKey]) -> Rules:
         cluster=prepared.cluster,
         context=prepared.evaluation_context,
         schemas=prepared.listing.relay,
-        # A living pod has what built-in plug-ins add, and a template is evaluated as it is: the report says which of both it was.
         plugins=Plugins(
-            objects=prepared.evaluation_context.params,
+            objects=StoredParams((), _ListedObjects(prepared.listing), prepared.listing, ()),
             schemas=prepared.listing.relay,
             namespaces=prepared.evaluation_context.namespaces,
             release=prepared.context.rules,
             files=prepared.context.files,
-            disabled=BUILT_IN,
         ),
         mutating=tuple(sorted((each for each in bound if each.combination), key=lambda each: each.policy.key)),
         validating=tuple(each for each in bound if each.combination is None and each.policy.key in keys),
@@ -255,6 +296,7 @@ class RiskFinder:
         self._running: dict[str, int] = {}
         self._controllers: dict[GroupKind, Controller] = {}
         self._between: list[PopulationMember] = []
+        self._webhooks: tuple[tuple[Webhook, ...], tuple[Gap, ...]] | None = None
         self.gaps: list[Gap] = []
         self.notes: list[str] = []
 
@@ -327,8 +369,23 @@ class RiskFinder:
             requested = make_request(pod, None, self._rules.after.schemas.schema(PODS))
         except Refused:
             return None  # in both cases
-        decisions = self._rules.compare(requested, user)
+        made = certainty is Certainty.TEMPLATE
+        decisions = self._rules.compare(requested, user, made=made)
+        if made and _refuses(decisions):
+            decisions = tuple(self._list_changing_webhooks(requested.resource)) or decisions
         return Risk(Action.RECREATE, certainty, member, user.username, decisions) if decisions else None
+
+    def _list_changing_webhooks(self, pod: Resource) -> Iterator[Decision]:
+        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed."""
+        if self._webhooks is None:
+            self._webhooks = list_webhooks(self._gathered.listing, self._gathered.discovery)
+        webhooks, gaps = self._webhooks
+        target = make_target(pod, PODS, "CREATE", self._rules.after.context)
+        for each in webhooks:
+            if each.changes and each.may_receive(target):
+                why = f"the webhook, of {each.configuration}, may change the pod before policies read it"
+                yield Decision(Effect.UNDECIDED, why, policy=each.name)
+        yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps)
 
     def _add_template(self, resource: Resource) -> None:
         """Note the risks of an object with a template."""

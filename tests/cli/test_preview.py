@@ -384,6 +384,49 @@ def test_a_mutation_before_the_check_decides_about_new_pods(preview: Preview) ->
     assert {"StatefulSet/db": ["recreate template"]} == risks(preview(documents, "--without", "label"))
 
 
+RANGE: Document = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "defaults", "namespace": "shop"},
+    "spec": {"limits": [{"type": "Container", "default": {"memory": "64Mi"}, "defaultRequest": {"memory": "64Mi"}}]},
+}
+INJECTOR: Document = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
+    "metadata": {"name": "sidecars"},
+    "webhooks": [
+        {
+            "name": "inject.example.com",
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            "clientConfig": {"url": "https://127.0.0.1:1"},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+    ],
+}
+
+
+def test_a_limit_range_sets_what_the_check_wants(preview: Preview) -> None:
+    """The plug-in LimitRanger changes a new pod before any policy reads it: the pods of the template start again."""
+    documents = [workload("StatefulSet", "db", "s"), LIMITS, bind("limits", "Audit")]
+
+    assert {"StatefulSet/db": ["recreate template"]} == risks(preview(documents, "--action", "limits=Deny"))
+    assert {} == risks(preview([*documents, RANGE], "--action", "limits=Deny"))
+
+
+def test_a_webhook_that_may_change_a_template_leaves_it_undecided(assay: Assay, save: Save) -> None:
+    """What it would inject is not known. A living pod has it already, so its answer stays."""
+    documents = [*WEB, workload("StatefulSet", "db", "s"), LIMITS, bind("limits", "Audit"), INJECTOR]
+    save("cluster.yaml", *documents)
+    ran = assay("preview", "-q", "--against", "cluster.yaml", "--action", "limits=Deny", "-o", "json")
+    report = json.loads(ran.stdout)
+
+    assert 3 == ran.code
+    assert {"Deployment/web": ["recreate observed"], "StatefulSet/db": ["recreate template"]} == risks(report)
+    assert [True, False] == [each["risks"][0]["refused"] for each in report["workloads"]]
+    assert "the webhook, of sidecars, may change the pod" in str(report["workloads"][1])
+
+
 def test_each_team_gets_a_text(assay: Assay, save: Save) -> None:
     """By the labels of the workload, else of its namespace."""
     web = [{**each, "metadata": {**each["metadata"], "labels": {"team": "blue"}}} for each in WEB]

@@ -3,6 +3,6 @@
 `chain` runs them in the order of the API server, with the objects that they read.
 """
 
-from scanner.preview.plugins.chain import BUILT_IN, LISTED, NAMED, Plugins, concerns_plugins
+from scanner.preview.plugins.chain import BUILT_IN, LISTED, NAMED, SERVICE_ACCOUNT, Plugins, concerns_plugins
 
-__all__ = ["BUILT_IN", "LISTED", "NAMED", "Plugins", "concerns_plugins"]
+__all__ = ["BUILT_IN", "LISTED", "NAMED", "SERVICE_ACCOUNT", "Plugins", "concerns_plugins"]
