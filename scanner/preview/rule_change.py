@@ -5,7 +5,7 @@ Policies, bindings and params replace those of the same name; everything else st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Final
@@ -17,7 +17,7 @@ from scanner.model.policy import ADMISSION_API, Action
 from scanner.model.resource import NAMESPACES
 from scanner.policies.language import Language
 from scanner.policies.manifest import GROUP
-from scanner.scan.documents import Manifest, is_policy
+from scanner.scan.documents import FilePlace, Manifest, is_policy
 from scanner.scan.prepare import GatheredRules, ListedNamespaces
 
 _BINDING: Final = "Binding"
@@ -68,7 +68,7 @@ class Cause:
     """One part of the change. `source` is the file and the document, or the flag.
 
     It concerns the policies of `languages` (empty: of all) with one of `names` (empty: with any), or with params of `param_kind`, a
-    group and a kind; with a `namespace`, only about objects of that namespace.
+    group and a kind; with a `namespace`, only about objects of that namespace. A part in a file has a `place`.
     """
 
     source: str
@@ -78,6 +78,7 @@ class Cause:
     names: tuple[str, ...] = ()
     param_kind: tuple[str, str] = ("", "")
     namespace: str = ""
+    place: FilePlace | None = None
 
 
 def apply_change(
@@ -87,12 +88,12 @@ def apply_change(
     documents = _Documents(gathered.documents, languages)
     causes: list[Cause] = []
     labels = {name: dict(of_namespace) for name, of_namespace in change.namespace_labels.items()}
-    sources = dict.fromkeys(labels, "--namespace-label")
+    sources: dict[str, tuple[str, FilePlace | None]] = dict.fromkeys(labels, ("--namespace-label", None))
     for manifest in change.manifests:
         if _kind_of(manifest.body) == _NAMESPACE:
             name = as_text(dig(manifest.body, "metadata", "name"))
             labels.setdefault(name, {}).update(_read_labels(manifest.body))
-            sources.setdefault(name, manifest.source)
+            sources.setdefault(name, (manifest.source, manifest.place))
         else:
             causes += documents.replace(manifest, must_be_param=manifest.source in change.params)
     for pattern in change.without:
@@ -103,8 +104,9 @@ def apply_change(
         causes += documents.bind(name, actions)
     namespaces = gathered.namespaces
     for name, of_namespace in labels.items():
-        namespaces, cause = _label(namespaces, name, of_namespace, sources[name])
-        causes += cause
+        source, place = sources[name]
+        namespaces, of_labels = _label(namespaces, name, of_namespace, source)
+        causes += [replace(cause, place=place) for cause in of_labels]
     identity = gathered.identity
     if (
         change.version
@@ -163,7 +165,8 @@ class _Documents:
             return []
         if body.get("kind") == "Secret":
             fields = (ChangedField("data", _HIDDEN, _HIDDEN),)
-        return [self._make_cause(manifest.source, [each for each in (before, body) if each], fields)]
+        cause = self._make_cause(manifest.source, [each for each in (before, body) if each], fields)
+        return [replace(cause, place=manifest.place)]
 
     def remove(self, pattern: str) -> list[Cause]:
         """Remove the policies and bindings of a name, or the one of a kind and a name."""
@@ -248,6 +251,18 @@ class _Documents:
             return Cause(source, what, fields, readers)
         namespace = as_text(dig(body, "metadata", "namespace"))
         return Cause(source, what, fields, (kind,), (name, f"{namespace}/{name}"))
+
+
+def locate_fields(
+    causes: Iterable[Cause], find: Callable[[FilePlace, Sequence[str]], Mapping[str, int]]
+) -> tuple[Cause, ...]:
+    """The parts of a change with the lines of their fields; `find` gives the lines of some paths of a document."""
+    return tuple(_locate(cause, cause.place, find) if cause.place else cause for cause in causes)
+
+
+def _locate(cause: Cause, place: FilePlace, find: Callable[[FilePlace, Sequence[str]], Mapping[str, int]]) -> Cause:
+    lines = find(place, [each.path for each in cause.fields])
+    return replace(cause, fields=tuple(replace(each, line=lines.get(each.path, 0)) for each in cause.fields))
 
 
 def _key_of(body: JsonObject) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_text, dig
@@ -29,6 +29,14 @@ _CONFIGURATION: Final = ("", "ConfigMap")
 _VERSIONS_ADVICE: Final = f"write it in a version that is evaluated, such as {manifest.GROUP}/v1"
 
 
+class FilePlace(NamedTuple):
+    """The place of a document in a file: the line where it begins, and the numbers, from 1, of its item in lists."""
+
+    file: str
+    line: int
+    items: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """One document. `source` is `cluster`, or a file and the number of the document in it.
@@ -39,6 +47,7 @@ class Manifest:
     source: str
     body: JsonObject
     is_named: bool = False
+    place: FilePlace | None = None
 
 
 def is_policy(document: JsonObject, languages: Iterable[Language] = LANGUAGES) -> bool:

@@ -125,7 +125,7 @@ def test_a_param_tightened_denies(preview: Preview, save: Save) -> None:
     report = preview([*rules, pod("low", priority=1), pod("high", priority=4)], "--param", "param.yaml")
 
     assert {"Pod/high": "newlyDenied"} == differences(report)
-    assert {"param.yaml, document 1: ConfigMap limit"} == causes(report)
+    assert {"param.yaml:2: ConfigMap limit"} == causes(report)
 
 
 def test_a_label_of_a_namespace_raises_pod_security(preview: Preview) -> None:
@@ -270,6 +270,21 @@ def test_a_scan_with_an_assumed_binding_names_the_preview(assay: Assay, save: Sa
 
     assert "Use instead: assay preview --bind lax=Warn --against cluster.yaml" in " ".join(ran.stderr.split())
     assert 0 == assay("preview", "-q", "--bind", "lax=Warn", "--against", "cluster.yaml").code
+
+
+def test_a_cause_names_the_line_of_the_file(assay: Assay, home: Path, save: Save) -> None:
+    """An editor and a comment on a pull request lead to it."""
+    save("cluster.yaml", namespace(), pod("a"), vap("strict", "pods", expression="true"), bind("strict", "Deny"))
+    changed = yaml.safe_dump(vap("strict", "pods", expression="false"))
+    (home / "change.yaml").write_text(f"# The new rule.\n---\n{changed}")
+    ran = assay("preview", "-q", "-f", "change.yaml", "--against", "cluster.yaml", "-o", "json")
+    (cause,) = json.loads(ran.stdout)["changes"]
+    (field,) = cause["fields"]
+
+    line = next(number for number, text in enumerate(changed.splitlines(), 3) if "expression" in text)
+    assert ("spec.validations[0].expression", line) == (field["path"], field["line"])
+    text = assay("preview", "-q", "-f", "change.yaml", "--against", "cluster.yaml").stdout.decode()
+    assert f"change.yaml:{line}: ValidatingAdmissionPolicy strict" in text
 
 
 # Workloads: what they could no longer do.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from scanner.preview.rule_preview import PreviewResult
     from scanner.report.preview.document import PreviewDocument
     from scanner.report.text.printing import Command as NextCommand
+    from scanner.scan.documents import FilePlace
     from scanner.scan.edges import Cluster
     from scanner.scan.options import Options
 
@@ -296,14 +297,25 @@ class PreviewFlags(FlagGroup):
 @with_flag_groups
 def command(*, flags: PreviewFlags) -> None:
     """Show what a change of policies, bindings, params or namespace labels would change for the objects of a cluster."""
+    from scanner.preview.rule_change import locate_fields
     from scanner.report.preview.document import PreviewDocument
 
     if flags.by and flags.output is not PreviewForm.MARKDOWN:
         raise UsageError("--by owner needs -o markdown")
     reject_stdin_twice([*flags.change.files, *flags.change.params, Path(flags.against)])
     result = _preview(flags, flags.change.change())
+    result = replace(result, causes=locate_fields(result.causes, _find_lines))
     _print(PreviewDocument(result, by_owner=flags.by is not None), flags)
     raise typer.Exit(_find_exit_code(result, flags.fail_on))
+
+
+def _find_lines(place: FilePlace, paths: Sequence[str]) -> Mapping[str, int]:
+    """The lines of fields of a document; none for standard input."""
+    from scanner.cluster.files.field_lines import WantedLines, find_field_lines
+
+    if place.file in ("", "-"):
+        return {}
+    return next(find_field_lines(Path(place.file), [WantedLines(place.line, place.items, paths)]))
 
 
 def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:

@@ -68,17 +68,23 @@ def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     """
     from scanner.cluster.definitions import is_definition
     from scanner.cluster.files.manifests import ReadFiles
-    from scanner.scan.documents import Manifest
 
     read = ReadFiles()
     outside: list[OutOfScope] = []
     documents = [document for path in paths for document in _read_documents(path, read, outside)]
     return PolicyFiles(
-        tuple(Manifest(item.source, item.body, is_named=True) for item in documents if not is_definition(item.body)),
+        tuple(_make_manifest(item) for item in documents if not is_definition(item.body)),
         tuple(item for item in documents if is_definition(item.body)),
         tuple(outside),
         read,
     )
+
+
+def _make_manifest(document: FileDocument) -> Manifest:
+    from scanner.scan.documents import FilePlace, Manifest
+
+    place = FilePlace(document.file, document.line, document.items)
+    return Manifest(document.source, document.body, is_named=True, place=place)
 
 
 def _read_documents(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> list[FileDocument]:

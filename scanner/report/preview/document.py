@@ -151,8 +151,9 @@ def list_values(findings: Sequence[Finding]) -> Iterator[str]:
 
 def describe_cause(cause: Cause) -> str:
     """The part of the change in one line, without its fields."""
-    line = next((f":{field.line}" for field in cause.fields if field.line), "")
-    return f"{cause.source}{line}: {cause.what}"
+    line = next((field.line for field in cause.fields if field.line), 0)
+    source = f"{cause.place.file}:{line}" if cause.place and line else cause.source
+    return f"{source}: {cause.what}"
 
 
 def describe_field(field: ChangedField) -> str:
