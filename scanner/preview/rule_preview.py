@@ -14,7 +14,7 @@ from typing import Final
 from scanner.admission.dispatch import BoundPolicy
 from scanner.audit.population import record_object
 from scanner.errors import UsageError
-from scanner.model.outcome import Gap, GapKind
+from scanner.model.outcome import Gap, GapKind, WouldChange
 from scanner.model.policy import PolicyKey, policy_label
 from scanner.model.population import NOTHING_KEPT, Controller, GroupKind, KeptOfObject, PopulationMember, Workload
 from scanner.model.resource import NAMESPACES, Kind, resource_of
@@ -34,17 +34,36 @@ from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
 from scanner.scan.record import ScanRecorder
 from scanner.scan.workers import Workers, collect_rarely
 
+_ROLLED_OUT: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet")})
+"""The kinds whose controllers replace the pods when the template changes."""
+_TEMPLATE: Final = "/spec/template/"
 DEFAULT_OWNERS: Final = Owners()
 """The owners that the labels `team` and `owner` name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewedObject:
-    """An object for which the change of rules changes something, with its workload. `is_control_plane` marks the cluster's own namespaces."""
+    """An object for which the change of rules changes something, with its workload.
+
+    `is_control_plane` marks the cluster's own namespaces. `replicas` is the wanted number of its pods, None if it has none in its spec.
+    """
 
     difference: ObjectDifference
     workload: Workload
     owner: str = ""
+    replicas: int | None = None
+
+    @property
+    def restarts_pods(self) -> bool:
+        """Return whether mutating policies would change the template of the pods at the next apply, so that its controller replaces them."""
+        key = self.object.kind.group, self.object.kind.kind
+        outcomes = (finding.outcome for each in self.difference.policies for finding in each.after)
+        return key in _ROLLED_OUT and any(
+            change.path.startswith(_TEMPLATE)
+            for outcome in outcomes
+            if isinstance(outcome, WouldChange) and not outcome.undone
+            for change in outcome.together or outcome.patch
+        )
 
     @property
     def object(self) -> PopulationMember:
@@ -148,6 +167,7 @@ def preview(
     recorder.gaps += [gap for gap in finder.gaps if gap.where not in known]
     recorder.notes += finder.notes
     objects = _find_workloads(comparer.objects, gathered, after, owners, recorder)
+    objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
     end = recorder.end(replace(after, evaluation=evaluation), now, options)
     return PreviewResult(
         cluster=gathered.identity,

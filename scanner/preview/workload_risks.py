@@ -315,6 +315,11 @@ class RiskFinder:
                 self._stream(kind, self._add_finalizers)
         return self._conclude(owners)
 
+    def find_replicas(self, member: PopulationMember) -> int | None:
+        """The wanted number of pods of an object with a template, None if it is not known."""
+        row = self._rows.get(member)
+        return row.replicas if row else None
+
     def _find_kind(self, group: str, plural: str) -> Kind | None:
         kinds = self._gathered.discovery.kinds
         return next((kind for kind in kinds if (kind.group, kind.plural) == (group, plural)), None)

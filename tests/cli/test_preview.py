@@ -399,6 +399,21 @@ def test_a_mutation_before_the_check_decides_about_new_pods(preview: Preview) ->
     assert {"StatefulSet/db": ["recreate template"]} == risks(preview(documents, "--without", "label"))
 
 
+def test_the_next_apply_restarts_pods_whose_template_would_change(preview: Preview, assay: Assay) -> None:
+    """The Deployment has two replicas. A label of the Deployment itself restarts nothing."""
+    label = 'Object{metadata: Object.metadata{labels: {"team": "red"}}}'
+    inside = 'Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{labels: {"t": "r"}}}}}'
+    flags = ("--bind", "mark")
+    reports = [
+        preview([WEB[0], mutation("mark", expression, "deployments", group="apps")[0]], *flags)
+        for expression in (inside, label)
+    ]
+
+    assert [(True, 2), (False, 2)] == [
+        (each["restartsPods"], each["replicas"]) for report in reports for each in report["objects"]
+    ]
+
+
 RANGE: Document = {
     "apiVersion": "v1",
     "kind": "LimitRange",

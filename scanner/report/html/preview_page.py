@@ -30,7 +30,9 @@ def render(document: PreviewDocument) -> str:
     templates = environment()
     style = templates.get_template("style.css").render(scan="", digest="", web=None, only="")
     result, groups = document.result, tuple(group_objects(document.result))
-    heading, *sentences = filter(None, (document.starting_sentence, document.verdict_sentence))
+    heading, *sentences = filter(
+        None, (document.starting_sentence, document.restart_sentence, document.verdict_sentence)
+    )
     return templates.get_template("preview.html").render(
         title="Preview",
         style=style,

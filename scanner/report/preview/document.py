@@ -64,6 +64,17 @@ class PreviewDocument:
         return f"{plural(len(broken), 'workload')}{of_teams} could not start again; {today}."
 
     @property
+    def restart_sentence(self) -> str:
+        """The workloads whose pods the next apply would restart, with numbers; empty for none."""
+        restarted = [each for each in self.result.objects if each.restarts_pods]
+        if not restarted:
+            return ""
+        pods = sum(each.replicas or 0 for each in restarted)
+        return (
+            f"The next apply of {plural(len(restarted), 'workload')} would restart its pods: {plural(pods, 'replica')}."
+        )
+
+    @property
     def verdict_sentence(self) -> str:
         """The verdict about all objects, with numbers."""
         counts, result = self.counts, self.result

@@ -93,6 +93,8 @@ def _make_object(result: PreviewResult, each: PreviewedObject) -> JsonObject:
         "owner": each.owner,
         "difference": each.difference.worst.value,
         "deniedBeforeAndAfterBy": list(each.difference.denied_by),
+        "restartsPods": each.restarts_pods,
+        "replicas": each.replicas,
         "policies": [_make_policy(result, each, one) for one in each.difference.policies],
     }
 

@@ -38,7 +38,7 @@ _HEAD: Final = ("Workload", "Objects", "Difference", "Policy", "Why")
 
 def render(document: PreviewDocument) -> str:
     """The lines, cut to the length of a comment."""
-    answer = " ".join(filter(None, (document.starting_sentence, document.verdict_sentence)))
+    answer = " ".join(filter(None, (document.starting_sentence, document.restart_sentence, document.verdict_sentence)))
     head = [MARK, f"## {_write_title(document)}", "", escape_markdown(answer), ""]
     tail = ["", NOTHING_STORED, ""]
     workloads = _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads)

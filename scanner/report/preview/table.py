@@ -49,7 +49,7 @@ def list_lines(document: PreviewDocument) -> Iterator[str]:
     user = f" as {document.result.user}" if document.result.user else ""
     yield f"{document.result.cluster.name}{user}. {document.verdict_sentence}"
     yield NOTHING_STORED
-    yield from filter(None, [document.starting_sentence])
+    yield from filter(None, [document.restart_sentence, document.starting_sentence])
 
 
 def _list_changes(document: PreviewDocument) -> Iterator[str]:
