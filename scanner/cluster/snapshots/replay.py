@@ -49,7 +49,10 @@ class ReplayedCluster:
     def _read_facts(self) -> None:
         """Read what a snapshot has besides its pages. Raises UsageError."""
         self._facts = self.archive.read_json(facts.CLUSTER)
-        self.options: JsonObject = as_object(self.archive.read_json(facts.SCAN))
+        options = self.archive.read_json(facts.SCAN)
+        if not isinstance(options, dict):
+            self.archive.fail(f"{facts.SCAN} has an unknown form")
+        self.options: JsonObject = options
         """The options of the scan that made the snapshot."""
         try:
             self.started = datetime.fromisoformat(as_text(dig(self._facts, "started")))
