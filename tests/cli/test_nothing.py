@@ -29,7 +29,7 @@ def test_no_bindings(assay: Assay, write: Write) -> None:
 
     ran = assay("scan", "--from", "cluster")
 
-    assert "No policy is bound. Preview a policy with --assume-bound POLICY." in ran.stdout.decode()
+    assert "No policy is bound. Preview a policy with `assay preview --bind POLICY`." in ran.stdout.decode()
 
 
 def test_no_objects(assay: Assay, write: Write) -> None:
@@ -84,7 +84,7 @@ def test_the_sentence_is_on_standard_error_beside_a_document(assay: Assay, write
     ran = assay("scan", "--from", "cluster", "-o", "json")
 
     assert (3, False, []) == (ran.code, ran.report["complete"], ran.report["gaps"])
-    assert "No policy is bound. Preview a policy with --assume-bound POLICY." in ran.stderr
+    assert "No policy is bound. Preview a policy with `assay preview --bind POLICY`." in ran.stderr
 
 
 def test_the_sentence_is_on_the_first_page(assay: Assay, write: Write, home: Path) -> None:

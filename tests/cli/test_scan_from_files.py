@@ -209,4 +209,4 @@ def test_an_unbound_policy_is_named_with_the_remedy(assay: Assay, write: Write) 
     ran = assay("scan", "--from", "cluster")
 
     assert 3 == ran.code
-    assert "No policy is bound. Preview a policy with --assume-bound POLICY." in ran.stdout.decode()
+    assert "No policy is bound. Preview a policy with `assay preview --bind POLICY`." in ran.stdout.decode()

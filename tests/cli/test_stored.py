@@ -168,7 +168,7 @@ def test_explain_states_that_a_policy_is_not_bound(examples: Assay) -> None:
     """The output names the flag that previews the policy."""
     text = examples("explain", "egress-rules").stdout.decode()
 
-    assert "Not bound. Preview the policy with: assay scan --assume-bound egress-rules" in text
+    assert "Not bound. Preview the policy with: assay preview --bind egress-rules" in text
 
 
 def test_explain_prints_policy_health(examples: Assay) -> None:

@@ -134,10 +134,10 @@ def test_a_scan_without_policies_or_objects_has_advice(change: dict[str, object]
 
 
 def test_policies_without_bindings_have_advice() -> None:
-    """The summary names the flag that previews a policy."""
+    """The summary names the command that previews a policy."""
     record = small_record()
     unbound = tuple(replace(policy, bindings=()) for policy in record.policies)
-    assert "--assume-bound" in shown(replace(record, policies=unbound))
+    assert "assay preview --bind POLICY" in shown(replace(record, policies=unbound))
 
 
 def test_previews_are_no_violations() -> None:

@@ -306,7 +306,7 @@ def _explain_auditability(policy_record: PolicyRecord) -> Iterator[str]:
 
 def _list_bindings(policy_record: PolicyRecord) -> Iterator[str]:
     if not policy_record.bindings:
-        yield f"Not bound. Preview the policy with: assay scan --assume-bound {policy_record.policy.name}"
+        yield f"Not bound. Preview the policy with: assay preview --bind {policy_record.policy.name}"
     yield from (_describe_binding(binding) for binding in policy_record.bindings)
 
 

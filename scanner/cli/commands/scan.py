@@ -63,8 +63,7 @@ if TYPE_CHECKING:
     from scanner.store import SqlStore
 
 EPILOG: Final = (
-    "Examples: `assay scan` · `assay scan -n payments -o json` · `assay scan --from manifests/ -f policies/` · "
-    "`assay scan -f new-policy.yaml --assume-bound new-policy=Warn`. "
+    "Examples: `assay scan` · `assay scan -n payments -o json` · `assay scan --from manifests/ -f policies/`. "
     "Exit codes: 0 complete · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: the report lists what could not be "
     "scanned; or interrupted · 4 could not run."
 )

@@ -378,7 +378,7 @@ def nothing_line(document: Document) -> str:
     if not document.policies:
         return "No policies were found. Add some with --policies PATH, or check that the scanner may list them."
     if not any(policy.bindings for policy in document.policies):
-        return "No policy is bound. Preview a policy with --assume-bound POLICY."
+        return "No policy is bound. Preview a policy with `assay preview --bind POLICY`."
     if not document.coverage.objects and not document.narrowed:
         return "No object of a kind that a bound policy can match was found. Check the cluster, the folder and the policies."
     if not document.coverage.evaluated:

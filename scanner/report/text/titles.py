@@ -39,7 +39,7 @@ HEALTH_TITLES = {
 }
 
 HEALTH_MEANINGS = {
-    HealthKind.UNBOUND: "No binding refers to the policy, so it is never evaluated. Preview it with --assume-bound.",
+    HealthKind.UNBOUND: "No binding refers to the policy, so it is never evaluated. Preview it with `assay preview --bind`.",
     HealthKind.DANGLING_BINDING: "The binding names a policy that does not exist; the API server ignores it.",
     HealthKind.PARAM_KIND: "The cluster does not serve the kind of the params, so every check fails with an error.",
     HealthKind.PARAM_MISSING: "A binding refers to a param that does not exist.",
