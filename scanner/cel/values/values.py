@@ -372,6 +372,10 @@ def type_of(value: Value) -> Type:
         return value.TYPE
     if type(value) is Struct or type(value) is Message:
         return value.type
+    # A part of a document that a snapshot withholds has a class of its own, derived from that of its value.
+    for base in type(value).__mro__[1:-1]:
+        if base in _TYPES:
+            return _TYPES[base]
     message = f"not a CEL value: {type(value).__name__}"
     raise TypeError(message)
 
