@@ -63,13 +63,15 @@ def test_a_gate_and_a_report_obey_a_waiver_alike(assay: Assay, write: Write) -> 
 
 @pytest.mark.usefixtures("cluster")
 def test_a_waiver_changes_no_outcome_and_no_count(assay: Assay, write: Write) -> None:
-    """The report differs in the waivers, the second score, and the problems of the verdict, which leaves waived ones out."""
+    """The report differs in the waivers and their digest, the second score, and the problems of the verdict, which leaves waived ones out."""
     write("w.yaml", waiver("a", "object: ConfigMap/a"))
     assay("scan", "--from", "cluster")
     without, having = (assay("report", "-o", "json", *more).report for more in ((), ("--waivers", "w.yaml")))
     same = [key for key in without if without[key] == having[key]]
 
-    assert [key for key in without if key not in {"score", "verdict", "waivers", "findings"}] == same
+    assert [key for key in without if key not in {"score", "verdict", "waivers", "findings", "digests"}] == same
+    of_waivers = {key for key, digest in without["digests"].items() if digest != having["digests"].get(key)}
+    assert {"waivers"} == of_waivers
     assert (0, 0.0) == (dig(having, "score", "passed"), dig(having, "score", "withWaivers", "value"))
     assert (2, 1) == (dig(having, "score", "decided"), dig(having, "score", "withWaivers", "decided"))
 
