@@ -51,10 +51,17 @@ def test_the_page_of_the_population_has_the_form(site: Served) -> None:
     assert '<option value="owner">owner</option>' in page
 
 
+def test_the_page_without_parameters_leads_to_the_form(site: Served) -> None:
+    """A reader may follow or type the address."""
+    got = site.get("sample.html")
+
+    assert (302, "coverage.html#population") == (got.status, got.headers["location"])
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "seed"),
+        ("n=25", "seed"),
         ("seed=x&n=0", "--n 0"),
         ("seed=x&n=abc", "whole number"),
         ("seed=x&n=99999999", "whole number"),

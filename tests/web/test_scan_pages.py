@@ -13,6 +13,7 @@ from scanner.web.requests.addresses import ScanMoment
 from tests.web.served import Served
 
 _HISTORY = re.compile(r'<a href="[./]*problems/[^"]+"><span class="sr">History, </span>(.*?)</a>')
+_FORM = re.compile(r"<h3>Draw a sample</h3>.*?</form>\n", re.DOTALL)
 _OBJECT = re.compile(r'<a href="[./]*objects/[^"]+">(.*?)</a>')
 _MOVED, _OK, _UNCHANGED, _BAD, _MISSING, _NOT_ALLOWED = 302, 200, 304, 400, 404, 405
 
@@ -34,14 +35,14 @@ def _main(html: str) -> str:
 
 @pytest.mark.long
 def test_every_page_of_the_static_report_is_served_with_the_same_content(site: Served, static: Path) -> None:
-    """Each page besides the list of findings has the same main part, but for the links that filter the list, and those to other days.
+    """Each page besides the list of findings has the same main part, but for the links that filter the list, those to other days, and the form of a sample.
 
     Changes are compared on a page of their own.
     """
     pages = sorted(path.relative_to(static).as_posix() for path in static.rglob("*.html"))
     own = [page for page in pages if not page.startswith(("findings", "f/", "changes"))]
     assert {page: _main((static / page).read_text()) for page in own} == {
-        page: re.sub(" On other days:.*?</p>", "</p>", _main(site.get(page).text)) for page in own
+        page: _FORM.sub("", re.sub(" On other days:.*?</p>", "</p>", _main(site.get(page).text))) for page in own
     }
 
 

@@ -18,6 +18,7 @@ from scanner.audit.secret_values import HIDDEN, is_secret, mask_values
 from scanner.audit.sensitive_fields import MAPPINGS, MASK, Trail, is_sensitive, may_be_sensitive
 from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json, compact
+from scanner.model.withheld import is_withheld
 
 LONGEST = 512
 """Bytes of an excerpt."""
@@ -143,7 +144,7 @@ def _write_entries(parent: Mapping[str, Json], last: str | int, hidden: frozense
     for key, value in parent.items():
         if may_be_sensitive(key) and is_sensitive(parent, key, trail):
             text = f'"{MASK}"'
-        elif not isinstance(value, _NESTED) or not value:
+        elif not isinstance(value, _NESTED) or not (value or is_withheld(value)):
             text = write_value(value, hidden_here, None)
         elif key == last:
             text = write_value(value, hidden, (*trail, key))

@@ -37,6 +37,7 @@ _MERGED: Final = {
     "population.html": "coverage.html#population",
 }
 """The pages of earlier releases that have become parts of others: their addresses last."""
+_FORM_OF_SAMPLE: Final = "coverage.html#population"
 _OF_SAMPLE: Final = {"sample/population.csv": "population.csv", "sample/sample.csv": "sample.csv"}
 """The files of a sample, which depend on the parameters of a request."""
 
@@ -84,6 +85,8 @@ class ScanPages:
         page = PageRequest(self.library, request, cluster, moment, scan, path)
         if path in _MERGED:
             return RedirectResponse(_MERGED[path], 302)
+        if path == SAMPLE and not request.query_params:
+            return RedirectResponse(_FORM_OF_SAMPLE, 302)
         if path in _FILES:
             return export(page.view, EXPORTS[_FILES[path]], request)
         if path.startswith("download/"):
