@@ -95,9 +95,9 @@ class PageEvaluator:
                 tally.begin(record_object(resource, self.kept_keys))
                 resource = redact.remove_data(resource) if fast_path.drops_secret_data else resource
                 counts = fast_path.get_tally(resource.namespace)
-                if reads is None or not self._evaluate_withheld(
-                    resource, counts, reads, text, places.get(index, ()), tally
-                ):
+                if index in places:
+                    resource = resource._replace(marked=self._mark(resource.kind, text, places[index]))
+                if reads is None or not self._evaluate_withheld(resource, counts, reads, tally):
                     self._evaluate_object(resource, counts, len(text), tally)
                 tally.end()
             # Free the object first, so that the next reuses its memory, which is still in the processor's cache.
@@ -136,20 +136,17 @@ class PageEvaluator:
         patterns = self.exclude_namespaces
         return bool(patterns and namespace) and any(fnmatchcase(namespace, pattern) for pattern in patterns)
 
+    def _mark(self, kind: Kind, text: memoryview, places: Sequence[Place]) -> JsonObject:
+        """The body of an object of a snapshot with its withheld parts marked."""
+        marked = self.add_defaults(kind, {**as_object(decode_item(text)), **_typed(kind)})
+        mark_withheld(marked, places)
+        return marked
+
     def _evaluate_withheld(
-        self,
-        resource: Resource,
-        counts: NamespaceTally,
-        reads: WithheldReads,
-        text: memoryview,
-        places: Sequence[Place],
-        tally: _PageTally,
+        self, resource: Resource, counts: NamespaceTally, reads: WithheldReads, tally: _PageTally
     ) -> bool:
         """Evaluate an object of a snapshot if a check may read what is withheld; else return False."""
-        marked = resource.body
-        if places:
-            marked = self.add_defaults(resource.kind, {**as_object(decode_item(text)), **_typed(resource.kind)})
-            mark_withheld(marked, places)
+        marked = resource.marked or resource.body
         policies = [(policy.bound, policy.original) for policy in counts.policies.fast_policies] + [
             *counts.policies.others
         ]

@@ -64,7 +64,8 @@ NAMESPACES: Final = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 class Resource(NamedTuple):
     """An object. `namespace` is empty for cluster-scoped objects, `uid` for objects from files.
 
-    `withheld` are fields that no policy may read, and that `body` therefore lacks: the data of a Secret.
+    `withheld` are fields that no policy may read, and that `body` therefore lacks: the data of a Secret. `marked` is the body of an object
+    of a snapshot that withholds parts of it, with these parts marked, and empty for any other object.
     """
 
     kind: Kind
@@ -74,6 +75,7 @@ class Resource(NamedTuple):
     resource_version: str
     body: JsonObject
     withheld: JsonObject = EMPTY
+    marked: JsonObject = EMPTY
 
     @property
     def labels(self) -> Mapping[str, str]:

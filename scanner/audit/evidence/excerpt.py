@@ -44,7 +44,9 @@ def make_excerpt(invocation_result: InvocationResult, trail: Trail) -> str:
     request, resource = invocation_result.request, invocation_result.resource
     if not trail or request is None or request.current is not None or is_secret(resource):
         return ""
-    return cut_excerpt(resource.body, trail, HIDDEN.get(resource, invocation_result.invocation.param, request.old))
+    return cut_excerpt(
+        resource.marked or resource.body, trail, HIDDEN.get(resource, invocation_result.invocation.param, request.old)
+    )
 
 
 def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
@@ -75,7 +77,7 @@ def cut_excerpt(body: Json, trail: Trail, hidden: frozenset[str]) -> str:
 def _make_key_part(value: Json) -> _Field:
     """A value beside the field, as a part of a key: of a list or map only its type and whether it is empty."""
     value_type = value.__class__
-    if value_type is dict or value_type is list:
+    if isinstance(value, _NESTED):
         return value_type, bool(value)
     return value_type, repr(value) if value_type is float else value  # 0.0 and -0.0 are equal keys
 
