@@ -94,8 +94,7 @@ class KeptOfObject:
     namespace: KeptMetadata = NOTHING_KEPT
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedObject:
+class RecordedObject(NamedTuple):
     """An object that a scan examined, as the store keeps it. `id` is the number of the object in the database."""
 
     id: int

@@ -150,7 +150,7 @@ def with_population(record: ScanInMemory) -> ScanInMemory:
 def label(record: ScanInMemory) -> ScanInMemory:
     """A label of the first object."""
     first, *others = record.objects
-    return replace(record, objects=(replace(first, labels=(("app", "x"),)), *others))
+    return replace(record, objects=(first._replace(labels=(("app", "x"),)), *others))
 
 
 def evaluate_all(record: ScanInMemory) -> ScanInMemory:
@@ -212,7 +212,7 @@ NO_CHANGES: dict[str, Callable[[ScanInMemory], ScanInMemory]] = {
     "scan before": lambda record: replace(record, previous=None, comparable=None, unchecked=9),
     "ids of objects": lambda record: replace(
         record,
-        objects=tuple(replace(each, id=each.id + 7) for each in record.objects),
+        objects=tuple(each._replace(id=each.id + 7) for each in record.objects),
         sets=tuple(
             replace(each, evaluated=RowIdSet([8]), not_evaluated={"exception": RowIdSet([9])}) for each in record.sets
         ),

@@ -20,7 +20,7 @@ from scanner.report.html.change_counts import ChangeCounts, changes_of
 from scanner.report.html.finding_list import FindingList
 from scanner.report.html.finding_rows import FindingRows, Subject, worst_rows
 from scanner.report.html.halves import work_in_halves
-from scanner.report.html.pages import HtmlPages, owners_with_scores
+from scanner.report.html.pages import HtmlPage, HtmlPages, owners_with_scores
 from scanner.report.html.place_pages import PlacePages, keep_place
 from scanner.report.html.places import PlaceRenderer, PlaceTexts
 from scanner.report.html.resolved import ResolvedProblems
@@ -47,16 +47,35 @@ def render(document: Document, folder: Path, *, keeps_resolved: bool = True) -> 
             return worst_rows(spilled, subject, *names)
 
         days = cache(lambda: document.stored.policy_days(None))
-        for page in HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days(), lambda: resolved):
-            path = fresh / page.path
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(page.render(), "utf-8", newline="\n")
-        with text_file(fresh / "population.csv") as population:
-            csv.render_population(document, population)
-        with text_file(fresh / "rules.csv") as table:
-            rules.render_csv(document, table)
-        with (fresh / "rules.json").open("wb") as listed:
-            rules.render_json(document, listed)
+        pages = HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days(), lambda: resolved)
+        work_in_halves(lambda half: _write_method(pages, fresh) if half else _write_others(pages, fresh))
+
+
+def _write_others(pages: HtmlPages, folder: Path) -> None:
+    """Write all pages but *Method*, and the files beside them."""
+    for page in pages:
+        if page.path != _METHOD:
+            _write(page, folder)
+    document = pages.site.document
+    with text_file(folder / "population.csv") as population:
+        csv.render_population(document, population)
+    with text_file(folder / "rules.csv") as table:
+        rules.render_csv(document, table)
+    with (folder / "rules.json").open("wb") as listed:
+        rules.render_json(document, listed)
+
+
+def _write_method(pages: HtmlPages, folder: Path) -> None:
+    """Write *Method*, whose digests read every finding: this takes as long as all other pages."""
+    for page in pages:
+        if page.path == _METHOD:
+            _write(page, folder)
+
+
+def _write(page: HtmlPage, folder: Path) -> None:
+    path = folder / page.path
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(page.render(), "utf-8", newline="\n")
 
 
 # The findings of the HTML report: two processes read the problems of half the policies each, then write half the
@@ -65,6 +84,7 @@ def render(document: Document, folder: Path, *, keeps_resolved: bool = True) -> 
 
 _ROWS = "rows"
 _LIST = "findings.csv"
+_METHOD = "method.html"
 
 
 def write_findings(site: Site, folder: Path, aside: Path, resolved: ResolvedProblems) -> GroupReader:

@@ -88,7 +88,8 @@ def read_workloads(connection: Connection, objects: Sequence[int], revision: int
 def read_population(connection: Connection, cluster: int, scan: int, revision: int) -> Iterator[RecordedObject]:
     """The objects that a scan examined, by its number and revision; those of a kind are ordered by namespace, name and UID."""
     for api_version, kind, sets in read_sets_of_scan(connection, scan):
-        yield from _read_objects(connection, cluster, (api_version, kind), sets.examined, revision)
+        for rows in _read_portions(connection, cluster, kind, sets.examined, revision):
+            yield from (row.build((api_version, kind)) for row in rows)
 
 
 def read_namespaces(connection: Connection, cluster: int, revision: int) -> Iterator[str]:
@@ -109,49 +110,54 @@ def read_labelled_population(
     labels = KeptLabels(connection, cluster, revision)
     for api_version, kind, sets in read_sets_of_scan(connection, scan):
         for rows in _read_portions(connection, cluster, kind, sets.examined, revision):
-            intervals = read_intervals(connection, [row.id for row in rows], revision)
-            places = [
-                PlaceOfObject(row.kind_id, row.namespace, intervals[row.id].workload_id, intervals[row.id].kept or 0)
-                for row in rows
-            ]
+            places = [PlaceOfObject(row.kind, row.namespace, row.workload, row.kept or 0) for row in rows]
             for row, kept in zip(rows, labels.read(places), strict=True):
-                yield LabelledObject(_build_object(row, (api_version, kind), intervals[row.id].workload), kept)
+                yield LabelledObject(row.build((api_version, kind)), kept)
 
 
-def _read_objects(
-    connection: Connection, cluster: int, kind: tuple[str, str], examined: RowIdSet, revision: int
-) -> Iterator[RecordedObject]:
-    for rows in _read_portions(connection, cluster, kind[1], examined, revision):
-        workloads = read_workloads(connection, [row.id for row in rows], revision)
-        yield from (_build_object(row, kind, workloads.get(row.id)) for row in rows)
+class _PopulationRow(NamedTuple):
+    """An object at a revision: ids of rows and texts, and the columns of its workload, None for an object that is its own."""
+
+    id: int
+    namespace: str
+    name: str
+    uid: str
+    kind: int
+    labels: str | None
+    annotations: str | None
+    workload: int
+    kept: int | None
+    top: tuple[Any, ...]
+
+    def build(self, kind: tuple[str, str]) -> RecordedObject:
+        """The object, of an API version and a kind."""
+        top = Workload(*kind, self.namespace, self.name) if self.top[0] is None else Workload(*self.top)
+        labels, annotations = decode_pairs(self.labels), decode_pairs(self.annotations)
+        return RecordedObject(self.id, *kind, self.namespace, self.name, self.uid, top, labels, annotations)
 
 
 def _read_portions(
     connection: Connection, cluster: int, kind: str, examined: RowIdSet, revision: int
-) -> Iterator[list[Any]]:
+) -> Iterator[list[_PopulationRow]]:
     """One ordered stream of all intervals at the revision, of which the examined objects are taken."""
     identity, interval = OBJECTS.c, POPULATION.c
     at = interval.cluster == cluster, interval.since <= revision, interval.until > revision
     wanted = (
         select(
-            *(identity.id, identity.namespace, identity.name, identity.uid, identity.kind.label("kind_id")),
+            *(identity.id, identity.namespace, identity.name, identity.uid, identity.kind),
             *(KEPT.c.labels, KEPT.c.annotations),
+            *INTERVAL,
         )
         .join_from(POPULATION, OBJECTS, identity.id == interval.object)
         .outerjoin(KEPT, KEPT.c.id == interval.kept)
+        .outerjoin(WORKLOADS, WORKLOADS.c.id == interval.workload)
         .where(*at, interval.kind.in_(select(KINDS.c.id).where(KINDS.c.kind == kind)))
         .order_by(identity.namespace, identity.name, identity.uid)
         .execution_options(yield_per=_CHUNK)
     )
     with connection.execute(wanted) as result:
         for portion in result.partitions():
-            yield [row for row in portion if row.id in examined]
-
-
-def _build_object(row: Any, kind: tuple[str, str], workload: Workload | None) -> RecordedObject:
-    top = workload or Workload(*kind, row.namespace, row.name)
-    labels, annotations = decode_pairs(row.labels), decode_pairs(row.annotations)
-    return RecordedObject(row.id, *kind, row.namespace, row.name, row.uid, top, labels, annotations)
+            yield [_PopulationRow._make((*row[:9], row[9:])) for row in portion if row[0] in examined]
 
 
 def read_evaluated_objects(connection: Connection, scan: int) -> Iterator[EvaluatedObjects]:
