@@ -41,10 +41,14 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.stderr = escape_stderr(sys.stderr)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     with restore_streams(), concluding() as conclusion:
-        code = _run(arguments, conclusion)
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, _interrupt)
+            code = _run(given, conclusion)
+        except KeyboardInterrupt as interruption:
+            code = _find_interrupted_code(interruption, given, conclusion)
         conclusion.end(code)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -67,20 +71,17 @@ def _replace_closed_streams() -> None:
         sys.stderr = open(_STDERR, "w", closefd=False)  # noqa: SIM115 - see above
 
 
-def _run(arguments: Sequence[str] | None, conclusion: Conclusion) -> int:
+def _run(given: Sequence[str], conclusion: Conclusion) -> int:
     from scanner.cli.application import build_commands
     from scanner.errors import AssayError
 
     name = Path(sys.argv[0]).name
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        build_commands()(arguments, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
+        build_commands()(given, prog_name=name if name in NAMES else NAMES[0], obj=tuple(given))
     except AssayError as error:
         code = find_exit_code(error)
         _print_error(str(error), code, conclusion)
         return code
-    except KeyboardInterrupt as interruption:
-        return _find_interrupted_code(interruption, given, conclusion)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
             return _find_interrupted_code(end, given, conclusion)
