@@ -25,7 +25,7 @@ from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, UserIn
 from scanner.policies.webhooks import Webhook
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
-from scanner.preview.check import decide_request
+from scanner.preview.decide import decide_request
 from scanner.preview.plugins import BUILT_IN, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request
