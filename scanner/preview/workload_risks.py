@@ -351,7 +351,7 @@ class RiskFinder:
             self._add_risk(member, risk, has_controller=False, running=_is_running(pod))
             return
         if controller.kind == "Node":
-            return  # a static pod: the kubelet runs it from a file, whatever admission decides about its mirror
+            return  # a static pod: the kubelet runs it from a file, also if admission refuses its mirror
         self._running[controller.uid] = self._running.get(controller.uid, 0) + _is_running(pod)
         self._controllers[controller.group_kind] = controller
         if controller.uid not in self._observed:
