@@ -55,6 +55,31 @@ def decide_request(rules: Rules, requested: Requested, user: UserInfo) -> tuple[
     return tuple(decide(make_admission_request(rules, requested, user)).decisions)
 
 
+@dataclass(frozen=True, slots=True)
+class AdmittedRequest:
+    """A request after mutating policies and built-in plug-ins, about which several sets of validating policies can decide.
+
+    `decisions` are those before any validating policy; without `admitted`, no such policy is asked.
+    """
+
+    requested: Requested
+    user: UserInfo
+    decisions: tuple[Decision, ...]
+    admitted: Resource | None
+
+    def decide(self, rules: Rules) -> Iterator[Decision]:
+        """The decisions about the request, validating policies of some rules included. Their mutating policies must be equal."""
+        yield from self.decisions
+        if self.admitted is not None:
+            yield from validate(make_admission_request(rules, self.requested, self.user), self.admitted)
+
+
+def admit_request(rules: Rules, requested: Requested, user: UserInfo) -> AdmittedRequest:
+    """A request of a user up to the validating policies of some rules, which have no webhooks."""
+    admission = decide(make_admission_request(replace(rules, validating=()), requested, user))
+    return AdmittedRequest(requested, user, tuple(admission.decisions), admission.admitted)
+
+
 def decide(request: AdmissionRequest) -> Admission:
     """What admission decides about a request."""
     admission = Admission([*_decide_lifecycle(request)])
