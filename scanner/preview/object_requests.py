@@ -49,7 +49,7 @@ _FINALIZED_BY: Final[Mapping[str, str]] = {
 
 
 class ObjectRequests:
-    """Makes the requests about objects, page by page, in any process: whatever they need of the cluster is read before."""
+    """Makes the requests about objects, page by page, in any process: all that they need of the cluster is read before."""
 
     def __init__(self, gathered: GatheredRules, rules: RiskRules, prepared: PreparedScan, *, as_manager: bool) -> None:
         """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager."""
