@@ -22,9 +22,11 @@ from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan
 from scanner.policies.plan import KindPlan, plan
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
+from scanner.preview.asked_requests import RequestAsker, RequestWriter
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
 from scanner.preview.page_pair import ComparedPage, PagePair, Side
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
+from scanner.preview.verdict import API_SERVER, DIFFERS
 from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata, make_risk_rules
 from scanner.scan.edges import Cluster, PageSink, Progress
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
@@ -82,7 +84,8 @@ class PreviewResult:
 
     `causes` are the parts of the change, `objects` those that it concerns, and `workloads` those that could no longer start, be
     updated or deleted, both the worst first. `examined` counts the objects that were
-    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not.
+    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not. `asked` counts the
+    requests about which the API server was asked, by how its answers relate to the decisions; None if it was not to be asked.
     """
 
     cluster: ClusterIdentity
@@ -95,6 +98,7 @@ class PreviewResult:
     coverage: tuple[Coverage, ...] = ()
     gaps: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = ()
+    asked: Mapping[str, int] | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -102,6 +106,11 @@ class PreviewResult:
         undecided = any(each.difference.worst is Difference.UNDECIDED for each in self.objects)
         of_workloads = any(not risk.is_refused for each in self.workloads for risk in each.risks)
         return not (self.gaps or undecided or of_workloads)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the API server decided otherwise about some request."""
+        return bool(self.asked and self.asked.get(DIFFERS))
 
     def find_causes(self, each: PolicyDifference, namespace: str) -> tuple[Cause, ...]:
         """The parts of the change that concern a policy, about objects of a namespace."""
@@ -129,6 +138,7 @@ def preview(
     *,
     owners: Owners = DEFAULT_OWNERS,
     as_manager: bool = False,
+    writer: RequestWriter | None = None,
     progress: Progress = lambda _: None,
     workers: int = 1,
     fork_after_bytes: int = 0,
@@ -136,7 +146,7 @@ def preview(
     """Compare the rules of a cluster with the same rules after a change, on every object that a changed policy can match.
 
     `owners` names the teams. The requests of controllers are made by their own service accounts, or `as_manager` by the one user of
-    kube-controller-manager. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
+    kube-controller-manager. With a `writer`, the API server is asked about requests under its own rules. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
     """
     gathered = gather(cluster, options, keep_lists=True)
     changed, causes = apply_change(change, gathered, options.languages)
@@ -161,10 +171,15 @@ def preview(
         ) as pool,
     ):
         recorder.record(evaluation, gathered.listing, pool)
-    finder = RiskFinder(gathered, make_risk_rules(before, after, sorted(sides.changed)), after, as_manager=as_manager)
+    asker = RequestAsker(writer, cluster.requester()) if writer else None
+    risk_rules = make_risk_rules(before, after, sorted(sides.changed))
+    finder = RiskFinder(gathered, risk_rules, after, as_manager=as_manager, asker=asker)
     risks = finder.find(owners, [each.kind for each in sides.plans])
     known = {gap.where for gap in recorder.gaps}
     recorder.gaps += [gap for gap in finder.gaps if gap.where not in known]
+    recorder.gaps += (
+        [Gap(GapKind.EVALUATION, API_SERVER, f"could not be asked: {why}") for why in asker.reasons] if asker else []
+    )
     recorder.notes += finder.notes
     objects = _find_workloads(comparer.objects, gathered, after, owners, recorder)
     objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
@@ -180,6 +195,7 @@ def preview(
         coverage=end.coverage,
         gaps=end.gaps,
         notes=tuple(_list_notes(end, comparer)),
+        asked=asker.counts if asker else None,
         _param_kinds=_list_param_kinds((*before.evaluation.bound, *after.evaluation.bound)),
     )
 

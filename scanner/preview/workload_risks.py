@@ -25,12 +25,13 @@ from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, UserIn
 from scanner.policies.webhooks import Webhook
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
+from scanner.preview.asked_requests import RequestAnswer, RequestAsker
 from scanner.preview.check import decide_request
 from scanner.preview.plugins import BUILT_IN, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request
 from scanner.preview.rules import Rules, StoredParams, list_webhooks
-from scanner.preview.verdict import Decision, Effect
+from scanner.preview.verdict import DIFFERS, Decision, Effect
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.lists import ScanLists, decode_objects
 from scanner.scan.prepare import GatheredRules, PreparedScan
@@ -41,23 +42,27 @@ _MANAGER: Final = "system:kube-controller-manager"
 _ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
 _FILLING: Final = frozenset(BUILT_IN) - {SERVICE_ACCOUNT}
 """The plug-ins without whose result a template is undecided. An account adds its own volume and secrets to pull images with."""
-_UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {
-    ("apps", "replicasets"): "deployment-controller",
-    ("batch", "jobs"): "job-controller",
-    ("apps", "deployments"): "deployment-controller",
-    ("apps", "statefulsets"): "statefulset-controller",
-    ("apps", "daemonsets"): "daemon-set-controller",
-    ("batch", "cronjobs"): "cronjob-controller",
-    ("", "replicationcontrollers"): "replication-controller",
-}
-"""The kinds with templates of pods, those between a pod and its workload first, and the controllers that update their objects."""
-_FINALIZED_BY: Final[Mapping[str, str]] = {
+_DIFFERS: Final = "the API server decides otherwise about the pod by the rules before the change"
+_WITH_TEMPLATES: Final = (
+    ("apps", "replicasets"),
+    ("batch", "jobs"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+    ("apps", "daemonsets"),
+    ("batch", "cronjobs"),
+    ("", "replicationcontrollers"),
+)
+"""The kinds with templates of pods, those between a pod and its workload first."""
+UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {("apps", "replicasets"): "deployment-controller"}
+"""The kinds whose objects a controller updates, to scale them and to roll out. Others update the status alone, a subresource."""
+FINALIZED_BY: Final[Mapping[str, str]] = {
     "batch.kubernetes.io/job-tracking": "job-controller",
     "kubernetes.io/pvc-protection": "pvc-protection-controller",
     "kubernetes.io/pv-protection": "pv-protection-controller",
     "foregroundDeletion": "generic-garbage-collector",
     "orphan": "generic-garbage-collector",
 }
+"""The controllers that remove their finalizers."""
 
 
 class Action(StrEnum):
@@ -70,9 +75,13 @@ class Action(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How sure a risk is: `observed` of a living pod, `template` of the template alone, `stored` of an object as it is."""
+    """How sure a risk is: `observed` of a living pod, `asked` of the pod that the API server would store for a template.
+
+    `template` is of the template alone, `stored` of an object as it is.
+    """
 
     OBSERVED = "observed"
+    ASKED = "asked"
     TEMPLATE = "template"
     STORED = "stored"
 
@@ -81,7 +90,8 @@ class Certainty(StrEnum):
 class Risk:
     """An action that the rules after the change would refuse, and did not refuse before, or about which they are undecided.
 
-    `object` is the object of the request, `user` its requester.
+    `object` is the object of the request, `user` its requester. `server` is the answer of the API server under the rules that it has,
+    None if it is not to be asked.
     """
 
     action: Action
@@ -89,11 +99,20 @@ class Risk:
     object: PopulationMember
     user: str
     decisions: tuple[Decision, ...]
+    server: RequestAnswer | None = None
 
     @property
     def is_refused(self) -> bool:
         """Return whether the action would be refused; else it is undecided."""
-        return any(each.effect is Effect.REFUSES for each in self.decisions)
+        return _refuses(self.decisions)
+
+    def is_worse_than(self, other: Risk) -> bool:
+        """Return whether this risk stands for a workload rather than another one of the same action."""
+        return self._weight > other._weight
+
+    @property
+    def _weight(self) -> tuple[bool, bool]:
+        return self.is_refused, self.server is not None and self.server.compared == DIFFERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +149,8 @@ class WorkloadRisks:
 class RiskRules:
     """The rules before and after the change that can differ, and the others, which may refuse a request in both cases.
 
-    The objects are `stored` if a server has set their defaults, also those of templates.
+    The objects are `stored` if a server has set their defaults, also those of templates. `changes_mutation` is true if mutating policies
+    are among those that can differ.
     """
 
     before: Rules
@@ -138,6 +158,7 @@ class RiskRules:
     others: Rules
     withheld: WithheldReads | None = None
     stored: bool = True
+    changes_mutation: bool = False
 
     def may_concern(self, kind: Kind) -> bool:
         """Return whether the change may concern requests on a kind."""
@@ -202,6 +223,11 @@ class RiskRules:
             newly
         )
 
+    def decide_before(self, requested: Requested, user: UserInfo) -> Iterator[Decision]:
+        """The decisions about a request by all rules before the change: those that the API server has."""
+        yield from decide_request(self.before, requested, user)
+        yield from decide_request(self.others, requested, user)
+
     def _hides(self, resource: Resource) -> bool:
         bound = (*self.before.validating, *self.before.mutating, *self.after.validating, *self.after.mutating)
         return self.withheld is not None and self.withheld.concern(resource, resource.body, bound)
@@ -215,14 +241,16 @@ def make_risk_rules(before: PreparedScan, after: PreparedScan, changed: Sequence
     """The rules of the requests. What mutating policies change may differ for every policy that follows them."""
     keys = frozenset(changed)
     sides = [_select(each, keys) for each in (before, after)]
-    if any(rules.mutating and not keys.isdisjoint(each.policy.key for each in rules.mutating) for rules in sides):
+    changes_mutation = any(not keys.isdisjoint(each.policy.key for each in rules.mutating) for rules in sides)
+    if changes_mutation:
         keys = frozenset(bound.policy.key for each in (before, after) for bound in each.evaluation.bound)
         sides = [_select(each, keys) for each in (before, after)]
     others = frozenset(bound.policy.key for bound in after.evaluation.bound) - keys
     withheld = after.evaluation.page_evaluator.withheld
     reads = None if withheld is None else WithheldReads(after.evaluation_context, withheld)
     one, other = sides
-    return RiskRules(one, other, _select(after, others), reads, stored=not after.context.files)
+    stored = not after.context.files
+    return RiskRules(one, other, _select(after, others), reads, stored=stored, changes_mutation=changes_mutation)
 
 
 class _ListedObjects:
@@ -285,9 +313,20 @@ class _Row:
 class RiskFinder:
     """Finds the risks of every workload, kind by kind: pods first, because a living pod shows more than a template."""
 
-    def __init__(self, gathered: GatheredRules, rules: RiskRules, prepared: PreparedScan, *, as_manager: bool) -> None:
-        """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager."""
-        self._gathered, self._rules, self._as_manager = gathered, rules, as_manager
+    def __init__(
+        self,
+        gathered: GatheredRules,
+        rules: RiskRules,
+        prepared: PreparedScan,
+        *,
+        as_manager: bool,
+        asker: RequestAsker | None = None,
+    ) -> None:
+        """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager.
+
+        With an `asker`, the API server is asked about each request that is a risk, and about the pod of each template.
+        """
+        self._gathered, self._rules, self._as_manager, self._asker = gathered, rules, as_manager, asker
         self._keys = prepared.context.kept_keys
         self._user = prepared.evaluation_context.user
         self._exclusions = prepared.context.scope.exclude_namespaces
@@ -302,7 +341,7 @@ class RiskFinder:
 
     def find(self, owners: Owners, others: Iterable[Kind]) -> tuple[WorkloadRisks, ...]:
         """The risks of the workloads; `others` are further kinds whose objects may have finalizers."""
-        templates = [kind for key in _UPDATED_BY if (kind := self._find_kind(*key))]
+        templates = [kind for key in _WITH_TEMPLATES if (kind := self._find_kind(*key))]
         pods = self._find_kind("", "pods")
         creates = pods is not None and self._rules.may_concern(PODS)
         if pods and creates:
@@ -368,29 +407,74 @@ class RiskFinder:
 
     def _create(self, pod: Resource, member: PopulationMember, user: UserInfo, certainty: Certainty) -> Risk | None:
         """The risk that a pod cannot be created."""
-        if self._rules.passes(pod, None, user):
+        made = certainty is Certainty.TEMPLATE
+        if not (made and self._asker) and self._rules.passes(pod, None, user):
             return None
         try:
             requested = make_request(pod, None, self._rules.after.schemas.schema(PODS))
         except Refused:
             return None  # in both cases
-        made = certainty is Certainty.TEMPLATE
-        decisions = self._rules.compare(requested, user, made=made)
-        if made and _refuses(decisions):
-            decisions = tuple(self._list_changing_webhooks(requested.resource)) or decisions
-        return Risk(Action.RECREATE, certainty, member, user.username, decisions) if decisions else None
+        if made and self._asker:
+            return self._ask_template(self._asker, requested, member, user)
+        decisions = self._decide_template(requested, user) if made else self._rules.compare(requested, user)
+        return self._make_risk(Action.RECREATE, certainty, member, user, requested, decisions)
 
-    def _list_changing_webhooks(self, pod: Resource) -> Iterator[Decision]:
-        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed."""
+    def _decide_template(self, requested: Requested, user: UserInfo) -> tuple[Decision, ...]:
+        """The decisions about a pod of a template that is known alone."""
+        decisions = self._rules.compare(requested, user, made=True)
+        webhooks = self._list_changing_webhooks(requested.resource) if _refuses(decisions) else ()
+        return tuple(webhooks) or decisions
+
+    def _ask_template(
+        self, asker: RequestAsker, requested: Requested, member: PopulationMember, user: UserInfo
+    ) -> Risk | None:
+        """The risk of the pod that the API server would store for a template: webhooks and plug-ins have changed it."""
+        asked = asker.ask(requested, user)
+        answer = asker.compare(asked, self._rules.decide_before)
+        certainty, decisions = Certainty.TEMPLATE, self._decide_template(requested, user)
+        if asked.stored and asked.user == user and not self._rules.changes_mutation:
+            pod = scrub_pod(resource_of(PODS, asked.stored))
+            certainty = Certainty.ASKED
+            decisions = self._rules.compare(make_request(pod, None, requested.schema), user)
+            decisions = tuple(self._list_changing_webhooks(pod, newly=True)) or decisions
+        if answer.compared == DIFFERS and not decisions:
+            decisions = (Decision(Effect.UNDECIDED, _DIFFERS),)
+        return Risk(Action.RECREATE, certainty, member, user.username, decisions, answer) if decisions else None
+
+    def _make_risk(
+        self,
+        action: Action,
+        certainty: Certainty,
+        member: PopulationMember,
+        user: UserInfo,
+        requested: Requested,
+        decisions: tuple[Decision, ...],
+    ) -> Risk | None:
+        """The risk of some decisions, with the answer of the API server if it is to be asked; None without a decision."""
+        if not decisions:
+            return None
+        risk = Risk(action, certainty, member, user.username, decisions)
+        if self._asker is None:
+            return risk
+        answer = self._asker.compare(self._asker.ask(requested, user), self._rules.decide_before)
+        return replace(risk, server=answer)
+
+    def _list_changing_webhooks(self, pod: Resource, *, newly: bool = False) -> Iterator[Decision]:
+        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed.
+
+        If `newly`, only those that labels of a namespace bring in with the change.
+        """
         if self._webhooks is None:
             self._webhooks = list_webhooks(self._gathered.listing, self._gathered.discovery)
         webhooks, gaps = self._webhooks
-        target = make_target(pod, PODS, "CREATE", self._rules.after.context)
+        before, after = (
+            make_target(pod, PODS, "CREATE", rules.context) for rules in (self._rules.before, self._rules.after)
+        )
         for each in webhooks:
-            if each.changes and each.may_receive(target):
+            if each.changes and each.may_receive(after) and not (newly and each.may_receive(before)):
                 why = f"the webhook, of {each.configuration}, may change the pod before policies read it"
                 yield Decision(Effect.UNDECIDED, why, policy=each.name)
-        yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps)
+        yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps if not newly)
 
     def _add_template(self, resource: Resource) -> None:
         """Note the risks of an object with a template."""
@@ -409,11 +493,11 @@ class RiskFinder:
                 member, self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE), row=row
             )
         if self._rules.may_concern(resource.kind):
-            account = _UPDATED_BY[resource.kind.group, resource.kind.plural]
-            updater = self._name_user(build_user_info(_ACCOUNT.format(account)))
-            for action, requester in ((Action.UPDATE, updater), (Action.EDIT, self._user)):
-                if requester and (action is Action.UPDATE or not between):
-                    self._add_risk(member, self._update(action, resource, resource.body, member, requester), row=row)
+            account = UPDATED_BY.get((resource.kind.group, resource.kind.plural)) if between else None
+            if updater := self._name_user(build_user_info(_ACCOUNT.format(account))) if account else None:
+                self._add_risk(member, self._update(Action.UPDATE, resource, resource.body, member, updater), row=row)
+            if not between:
+                self._add_risk(member, self._update(Action.EDIT, resource, resource.body, member, self._user), row=row)
         self._rows.setdefault(member, row)
 
     def _add_finalizers(self, resource: Resource) -> None:
@@ -423,7 +507,7 @@ class RiskFinder:
         if not finalizers or not self._rules.may_concern(resource.kind):
             return
         member = record_object(resource, self._keys)
-        account = _FINALIZED_BY.get(finalizers[0])
+        account = FINALIZED_BY.get(finalizers[0])
         user = self._name_user(build_user_info(_ACCOUNT.format(account))) if account else self._user
         without = {**resource.body, "metadata": {key: each for key, each in metadata.items() if key != "finalizers"}}
         self._add_risk(member, self._update(Action.FINALIZE, resource, without, member, user or self._user))
@@ -437,7 +521,7 @@ class RiskFinder:
         schema = self._rules.after.schemas.schema(resource.kind)
         requested = Requested(resource_of(resource.kind, body), schema, resource)
         decisions = self._rules.compare(requested, user)
-        return Risk(action, Certainty.STORED, member, user.username, decisions) if decisions else None
+        return self._make_risk(action, Certainty.STORED, member, user, requested, decisions)
 
     def _add_risk(
         self,
@@ -485,7 +569,7 @@ class RiskFinder:
         risks: dict[Action, Risk] = {}
         for _, row in parts:
             for action, risk in row.risks.items():
-                if action not in risks or (risk.is_refused and not risks[action].is_refused):
+                if action not in risks or risk.is_worse_than(risks[action]):
                     risks[action] = risk
         member, top = next(
             (
