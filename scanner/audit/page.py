@@ -521,12 +521,17 @@ def _typed(kind: Kind) -> dict[str, str]:
 
 def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) -> bool:
     """Return whether an object appears for the first time. A list that was started again has some objects twice."""
-    identity = resource.uid or f"{resource.namespace}/{resource.name}"
+    identity = get_identity(resource)
     if identity in evaluated or identity in tally.identities:
         tally.repeated += 1
         return False
     tally.identities[identity] = None
     return True
+
+
+def get_identity(resource: Resource) -> str:
+    """The UID of an object, or its names if it has none."""
+    return resource.uid or f"{resource.namespace}/{resource.name}"
 
 
 def _change_kind(resource: Resource, kind: Kind) -> Resource:

@@ -4,7 +4,8 @@
 object of each request, `check` decides about it, and `verdict` is the answer.
 
 `rule_change` applies a change to the rules of a cluster, `rule_preview` compares both sets of rules on every object, with `page_pair` and
-`differences`. Nothing is written and nothing is stored.
+`differences`. `object_requests` makes the requests about an object that controllers would make, `risk_rules` compares the decisions about
+each of them, and `workload_risks` joins what becomes of a workload. Nothing is written and nothing is stored.
 """
 
 from scanner.preview.check import check

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -232,7 +232,7 @@ class _Request:
             return
         self.admitted = self._requested.after_mutation(after)
         plugins.validate(self.admitted, self.decisions, created=created)
-        self.decisions += self._validate(self.admitted)
+        self.decisions += self.validate(self.admitted)
         self.decisions += self._decide_webhooks(self.admitted)
 
     def _decide_lifecycle(self) -> Iterator[Decision]:
@@ -395,7 +395,7 @@ class _Request:
 
     # Validating policies, Pod Security and webhooks.
 
-    def _validate(self, resource: Resource) -> Iterator[Decision]:
+    def validate(self, resource: Resource) -> Iterator[Decision]:
         """The decisions of every validating policy about the object that mutating policies leave."""
         views = self._list_views(resource)
         to_be_set = tuple(list_fields_to_be_set(self._kind, resource.body)) if self._requested.old is None else ()
@@ -527,3 +527,29 @@ def decide_request(rules: Rules, requested: Requested, user: UserInfo) -> tuple[
     request = _Request(rules, requested, user, marked={})
     request.decide()
     return tuple(request.decisions)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedRequest:
+    """A request after mutating policies and built-in plug-ins, about which several sets of validating policies can decide.
+
+    `decisions` are those before any validating policy; without `admitted`, no such policy is asked.
+    """
+
+    requested: Requested
+    user: UserInfo
+    decisions: tuple[Decision, ...]
+    admitted: Resource | None
+
+    def decide(self, rules: Rules) -> Iterator[Decision]:
+        """The decisions about the request, validating policies of some rules included. Their mutating policies must be equal."""
+        yield from self.decisions
+        if self.admitted is not None:
+            yield from _Request(rules, self.requested, self.user).validate(self.admitted)
+
+
+def admit_request(rules: Rules, requested: Requested, user: UserInfo) -> AdmittedRequest:
+    """A request of a user up to the validating policies of some rules, which have no webhooks."""
+    request = _Request(replace(rules, validating=()), requested, user)
+    request.decide()
+    return AdmittedRequest(requested, user, tuple(request.decisions), request.admitted)

@@ -16,7 +16,7 @@ from scanner.audit.population import record_object
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap, GapKind, WouldChange
 from scanner.model.policy import PolicyKey, policy_label
-from scanner.model.population import NOTHING_KEPT, Controller, GroupKind, KeptOfObject, PopulationMember, Workload
+from scanner.model.population import NOTHING_KEPT, GroupKind, KeptOfObject, PopulationMember, Workload
 from scanner.model.resource import NAMESPACES, Kind, resource_of
 from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, ScanEnd, Unneeded
 from scanner.policies.plan import KindPlan, plan
@@ -24,12 +24,13 @@ from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
 from scanner.preview.asked_requests import RequestAsker, RequestWriter
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
+from scanner.preview.object_requests import ObjectRequests
 from scanner.preview.page_pair import ComparedPage, PagePair, Side
+from scanner.preview.risk_rules import make_risk_rules, may_deny
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
 from scanner.preview.verdict import API_SERVER, DIFFERS
-from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata, make_risk_rules
+from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata
 from scanner.scan.edges import Cluster, PageSink, Progress
-from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.options import Options
 from scanner.scan.policy_set import needs_namespaces
 from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
@@ -153,17 +154,24 @@ def preview(
     before, after = plan_scan(gathered, options, now), plan_scan(changed, options, now)
     _reject_refused(change, after)
     sides = _split(before, after, causes)
-    comparer = _Comparer()
+    risk_rules = make_risk_rules(before, after, sorted(sides.changed))
+    asker = RequestAsker(writer, cluster.requester()) if writer else None
+    requests = ObjectRequests(gathered, risk_rules, after, as_manager=as_manager, asker=asker)
+    compared = tuple(each.kind for each in sides.plans)
+    requested = frozenset(requests.list_kinds(compared))
+    plans = (*sides.plans, *(KindPlan(kind, ()) for kind in sorted(requested.difference(compared))))
+    finder = RiskFinder(gathered, after)
+    comparer = _Comparer(finder)
     recorder = ScanRecorder(comparer, "", progress)
     recorder.gaps = [*dict.fromkeys((*before.gaps, *after.gaps))]
-    evaluation = replace(after.evaluation, plans=sides.plans)
+    evaluation = replace(after.evaluation, plans=plans)
     single = any(language.single_process for language in options.languages)
     gathered.listing.fetch_ahead()
     with (
         collect_rarely(),
         Workers(
-            sides.pair,
-            sides.plans,
+            PagePair(sides.before, sides.after, sides.others, requests, requested),
+            plans,
             gathered.listing.relay,
             cluster.pause,
             count=1 if single else workers,
@@ -171,19 +179,16 @@ def preview(
         ) as pool,
     ):
         recorder.record(evaluation, gathered.listing, pool)
-    asker = RequestAsker(writer, cluster.requester()) if writer else None
-    risk_rules = make_risk_rules(before, after, sorted(sides.changed))
-    finder = RiskFinder(gathered, risk_rules, after, as_manager=as_manager, asker=asker)
-    risks = finder.find(owners, [each.kind for each in sides.plans])
-    known = {gap.where for gap in recorder.gaps}
-    recorder.gaps += [gap for gap in finder.gaps if gap.where not in known]
-    recorder.gaps += (
-        [Gap(GapKind.EVALUATION, API_SERVER, f"could not be asked: {why}") for why in asker.reasons] if asker else []
-    )
+    workloads = finder.read_workloads(each.object for each in comparer.objects)
     recorder.notes += finder.notes
-    objects = _find_workloads(comparer.objects, gathered, after, owners, recorder)
+    objects = _add_workloads(comparer.objects, workloads, gathered, after, owners)
     objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
+    risks = finder.conclude(owners, workloads, requests.ask)
+    for why in asker.reasons if asker else ():
+        recorder.gaps.append(Gap(GapKind.EVALUATION, API_SERVER, f"could not be asked: {why}"))
     end = recorder.end(replace(after, evaluation=evaluation), now, options)
+    places = {f"{kind.api_version}/{kind.kind}": kind in compared for kind in (*compared, *requested)}
+    coverage = tuple(each for each in end.coverage if places[f"{each.api_version}/{each.kind}"])
     return PreviewResult(
         cluster=gathered.identity,
         user=gathered.user.username,
@@ -191,13 +196,20 @@ def preview(
         objects=tuple(sorted(objects, key=_rank)),
         workloads=risks,
         policies=tuple(sorted(sides.changed)),
-        examined=sum(each.objects for each in end.coverage),
-        coverage=end.coverage,
-        gaps=end.gaps,
+        examined=sum(each.objects for each in coverage),
+        coverage=coverage,
+        gaps=tuple(_explain(gap, places) for gap in end.gaps),
         notes=tuple(_list_notes(end, comparer)),
         asked=asker.counts if asker else None,
         _param_kinds=_list_param_kinds((*before.evaluation.bound, *after.evaluation.bound)),
     )
+
+
+def _explain(gap: Gap, places: Mapping[str, bool]) -> Gap:
+    """The gap; without the list of a kind that is not compared, only requests about its objects are missing."""
+    if gap.kind is not GapKind.LIST or places.get(gap.where, True):
+        return gap
+    return replace(gap, why=f"workloads that could not start again may be missing: {gap.why}")
 
 
 def _list_notes(end: ScanEnd, comparer: _Comparer) -> Iterator[str]:
@@ -227,9 +239,11 @@ def _list_param_kinds(bound: Iterable[BoundPolicy]) -> dict[PolicyKey, tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The two sides of a comparison, the kinds to list, and the policies that the change concerns."""
+    """The two sides of a comparison, the policies that are on both, the kinds to list, and the policies that the change concerns."""
 
-    pair: PagePair
+    before: Side
+    after: Side
+    others: Side
     plans: tuple[KindPlan, ...]
     changed: frozenset[PolicyKey]
 
@@ -248,12 +262,12 @@ def _split(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -
         [
             bound
             for bound in after.evaluation.bound
-            if bound.policy.key not in changed and policy_label(bound.policy.key) not in unknown and _may_deny(bound)
+            if bound.policy.key not in changed and policy_label(bound.policy.key) not in unknown and may_deny(bound)
         ],
     )
     kinds = sorted({*sides[0].plans, *sides[1].plans})
     plans = tuple(KindPlan(kind, _join_plans(kind, sides)) for kind in kinds)
-    return _Sides(PagePair(one, other, others), plans, changed)
+    return _Sides(one, other, others, plans, changed)
 
 
 def _join_plans(kind: Kind, sides: Iterable[Side]) -> tuple[tuple[BoundPolicy, Kind], ...]:
@@ -265,12 +279,6 @@ def _make_side(prepared: PreparedScan, bound: Sequence[BoundPolicy]) -> Side:
     plans = plan(prepared.served, bound, context.operations, context.relabelled)
     evaluator = replace(prepared.evaluation.page_evaluator, fast_paths={})
     return Side(evaluator, {each.kind: each for each in plans})
-
-
-def _may_deny(bound: BoundPolicy) -> bool:
-    """Return whether a policy can deny a request; errors of its configuration deny with any action."""
-    has_deny = any("Deny" in binding.actions for binding in bound.bindings)
-    return bound.combination is None and (has_deny or bound.policy.param_kind is not None)
 
 
 def _find_changed(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -> frozenset[PolicyKey]:
@@ -307,7 +315,8 @@ def _is_concerned(
 class _Comparer(PageSink):
     """The store of a preview: it keeps the objects with a difference, and nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, finder: RiskFinder) -> None:
+        self._finder = finder
         self.objects: list[ObjectDifference] = []
         self.not_auditable: Counter[PolicyKey] = Counter()
 
@@ -317,6 +326,7 @@ class _Comparer(PageSink):
         if isinstance(result, ComparedPage):
             self.objects += result.differences
             self.not_auditable.update(result.not_auditable or {})
+            self._finder.add(result.risks)
 
     def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep nothing."""
@@ -328,25 +338,14 @@ class _Comparer(PageSink):
         return ()
 
 
-def _find_workloads(
+def _add_workloads(
     differences: Sequence[ObjectDifference],
+    workloads: Workloads,
     gathered: GatheredRules,
     after: PreparedScan,
     owners: Owners,
-    recorder: ScanRecorder,
 ) -> list[PreviewedObject]:
-    """The objects with their workloads and owners. The objects between are listed only if an object with a difference has a controller."""
-    kinds = gathered.discovery.kinds
-    workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in kinds})
-    controllers: dict[GroupKind, Controller] = {
-        each.object.controller.group_kind: each.object.controller for each in differences if each.object.controller
-    }
-    for step in list_intermediate_pages(gathered.listing, controllers.values(), (), kinds) if controllers else ():
-        if isinstance(step, IntermediateNote):
-            recorder.notes.append(step.text)
-            continue
-        for member in step.objects:
-            workloads.add(member)
+    """The objects with their workloads and owners."""
     keys = after.context.kept_keys
     bodies = gathered.namespaces.by_name.items()
     namespaces = {name: keep_metadata(record_object(resource_of(NAMESPACES, body), keys)) for name, body in bodies}

@@ -12,10 +12,10 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind, UserInfo, build_user_info, resource_of
 from scanner.parity.answers import Response
 from scanner.preview.asked_requests import RequestAsker
+from scanner.preview.object_requests import FINALIZED_BY, UPDATED_BY
 from scanner.preview.pods import CONTROLLERS
 from scanner.preview.requested import Requested
 from scanner.preview.verdict import Decision, Effect
-from scanner.preview.workload_risks import FINALIZED_BY, UPDATED_BY
 from scanner.rbac import CONTROLLER_ACCOUNTS
 from tests.documents import PODS
 
