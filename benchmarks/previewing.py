@@ -69,8 +69,8 @@ def _make_command(live: Live, case: str) -> list[str]:
         return live.scan()
     edited = next(body for body in policies() if dig(body, "metadata", "name") == _POLICY)
     spec = as_object(edited["spec"])
-    expression = as_object(as_list(spec["validations"])[0])["expression"]
-    validations = [{"expression": f"{expression} && {_CASES[case]}"}]
+    check = as_object(as_list(spec["validations"])[0])
+    validations = [{**check, "expression": f"{check['expression']} && {_CASES[case]}"}]
     path = live.home / "edited.json"
     path.write_text(json.dumps({**edited, "spec": {**spec, "validations": validations}}))
     return [str(ASSAY), "preview", "--kubeconfig", str(live.server.kubeconfig), "-f", str(path), "-o", "json", "-q"]

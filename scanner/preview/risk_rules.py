@@ -19,11 +19,12 @@ from scanner.admission.server_fields import list_fields_to_be_set, reads_any
 from scanner.audit.fast_path import FastPath
 from scanner.audit.withheld_reads import WithheldReads
 from scanner.errors import ListFailed
-from scanner.model.outcome import Check, CheckKind, Passed
+from scanner.model.json import as_object
+from scanner.model.outcome import NO_EVIDENCE, Check, CheckKind, Passed
 from scanner.model.policy import Operation, ParamKind, PolicyKey
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.policies.plan import KindPlan, plan
-from scanner.preview.check import AdmittedRequest, admit_request, decide_request
+from scanner.preview.decide import AdmittedRequest, admit_request, decide_request
 from scanner.preview.plugins import BUILT_IN, LISTED, NAMED, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.requested import Requested
 from scanner.preview.rules import Rules
@@ -166,7 +167,11 @@ class RiskRules:
         if newly and not self._do_others_pass(shared) and _refuses(decide(self.others)):
             return ()
         filling = [each for each in after if each.effect is Effect.UNDECIDED and each.policy in _FILLING]
-        return tuple(filling if made and newly and filling else newly)
+        # The difference of the object has the deciding values: thousands of workloads need not hold them again.
+        return tuple(
+            replace(each, fields=(), evidence=NO_EVIDENCE)
+            for each in (filling if made and newly and filling else newly)
+        )
 
     def _do_others_pass(self, shared: AdmittedRequest | None) -> bool:
         """Return whether the policies that the change leaves alone certainly admit a request; False is no answer."""
@@ -269,7 +274,8 @@ class PluginObjects:
         """The objects of a kind by namespace and name, ordered by name."""
         namespaces = self._listing.namespaces if kind.namespaced else ("",)
         objects: dict[str, dict[str, Resource]] = {}
-        for each in sorted(self._listing.list_all(kind, namespaces), key=lambda each: each.name):
+        listed = self._listing.list_all(kind, namespaces, keep=False)
+        for each in sorted(map(_drop_managers, listed), key=lambda each: each.name):
             objects.setdefault(each.namespace, {})[each.name] = each
         return objects
 
@@ -291,3 +297,10 @@ class PluginObjects:
         if isinstance(objects, ListFailed):
             raise objects
         return objects.get(namespace, {})
+
+
+def _drop_managers(resource: Resource) -> Resource:
+    """The object without managedFields, which no plug-in reads: half of a small object."""
+    metadata = as_object(resource.body.get("metadata"))
+    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return resource._replace(body={**resource.body, "metadata": kept})
