@@ -6,7 +6,7 @@ Most requests pass, and most of the work of a request does not depend on the rul
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -24,7 +24,7 @@ from scanner.model.outcome import NO_EVIDENCE, Check, CheckKind, Passed
 from scanner.model.policy import Operation, ParamKind, PolicyKey
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.policies.plan import KindPlan, plan
-from scanner.preview.check import AdmittedRequest, admit_request, decide_request
+from scanner.preview.decide import AdmittedRequest, admit_request, decide_request
 from scanner.preview.plugins import BUILT_IN, LISTED, NAMED, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.requested import Requested
 from scanner.preview.rules import Rules
@@ -181,6 +181,11 @@ class RiskRules:
         return not self.others.context.equivalents.get(resource.kind) and self.other_tests.passes(
             resource, old, shared.user
         )
+
+    def decide_before(self, requested: Requested, user: UserInfo) -> Iterator[Decision]:
+        """The decisions about a request by all rules before the change: those that the API server has."""
+        yield from decide_request(self.before, requested, user)
+        yield from decide_request(self.others, requested, user)
 
     def _hides(self, resource: Resource) -> bool:
         if self.withheld is None:

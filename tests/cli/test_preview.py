@@ -123,7 +123,7 @@ def test_a_param_tightened_denies(preview: Preview, save: Save) -> None:
     report = preview([*rules, pod("low", priority=1), pod("high", priority=4)], "--param", "param.yaml")
 
     assert {"Pod/high": "newlyDenied"} == differences(report)
-    assert {"param.yaml:2: ConfigMap limit"} == causes(report)
+    assert {"param.yaml:3: ConfigMap limit"} == causes(report)
 
 
 def test_a_label_of_a_namespace_raises_pod_security(preview: Preview) -> None:
@@ -365,12 +365,21 @@ def test_a_check_of_the_requester_is_decided_by_the_controller(
 
 
 def test_an_object_whose_finalizers_cannot_be_removed_is_stuck(preview: Preview) -> None:
-    """The update without finalizers is refused, and so are edits and the updates of the controller."""
+    """The update without finalizers is refused, and so are edits. The controller updates the status alone."""
     stuck = workload("StatefulSet", "db", "s", finalizers=["example.com/keep"])
     strict = vap("labelled", "statefulsets", group="apps", expression="has(object.metadata.labels)")
     report = preview([stuck, strict, bind("labelled", "Audit")], "--action", "labelled=Deny")
 
-    assert {"StatefulSet/db": ["finalize stored", "update stored", "edit stored"]} == risks(report)
+    assert {"StatefulSet/db": ["finalize stored", "edit stored"]} == risks(report)
+
+
+def test_a_deployment_cannot_scale_if_its_replica_set_cannot_be_updated(preview: Preview) -> None:
+    """The Deployment controller updates the ReplicaSet, and nothing updates a ReplicaSet without a Deployment."""
+    strict = vap("labelled", "replicasets", group="apps", expression="has(object.metadata.labels)")
+    documents = [*WEB[:2], workload("ReplicaSet", "alone", "a"), strict, bind("labelled", "Audit")]
+
+    found = risks(preview(documents, "--action", "labelled=Deny"))
+    assert {"Deployment/web": ["update stored"], "ReplicaSet/alone": ["edit stored"]} == found
 
 
 def test_a_policy_that_compares_with_the_old_object_lets_it_be_edited(preview: Preview) -> None:

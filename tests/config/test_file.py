@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from scanner.config.configuration import list_errors, read
-from scanner.config.file import find_file, read_file
+from scanner.config.file import find_file
+from scanner.config.file_reader import read_file
 from scanner.config.setting import FileKey, Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.errors import UsageError
@@ -166,6 +167,7 @@ def test_posture_has_keys_without_a_flag(file: Path) -> None:
         "longestWaiverDays: 90\nexpiringWaiverDays: 0\n"
     )
     posture = read(SETTINGS, str(file), {}).posture
+    assert posture is not None
     assert (
         OwnerKey("namespace", "annotation", "a/b"),
         OwnerKey("object", "label", "team"),
