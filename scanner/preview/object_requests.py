@@ -17,43 +17,68 @@ from scanner.model.json import JsonObject, as_object, dig, texts
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import PopulationMember
 from scanner.model.resource import Kind, Page, Resource, UserInfo, build_user_info, resource_of
+from scanner.preview.asked_requests import RequestAsker
 from scanner.preview.plugins import concerns_plugins
 from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request, make_stored_request
 from scanner.preview.risk_rules import RiskRules
 from scanner.preview.rules import list_webhooks
-from scanner.preview.verdict import Decision, Effect
-from scanner.preview.workload_risks import NO_RISKS, Action, Certainty, ControlledPods, ObjectRisks, PageRisks, Risk
+from scanner.preview.verdict import DIFFERS, Decision, Effect
+from scanner.preview.workload_risks import (
+    NO_RISKS,
+    Action,
+    Certainty,
+    ControlledPods,
+    ObjectRisks,
+    PageRisks,
+    Risk,
+    WantedRequest,
+)
 from scanner.scan.lists import decode_objects
 from scanner.scan.prepare import GatheredRules, PreparedScan
 
 _MANAGER: Final = "system:kube-controller-manager"
 _ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
-_UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {
-    ("apps", "replicasets"): "deployment-controller",
-    ("batch", "jobs"): "job-controller",
-    ("apps", "deployments"): "deployment-controller",
-    ("apps", "statefulsets"): "statefulset-controller",
-    ("apps", "daemonsets"): "daemon-set-controller",
-    ("batch", "cronjobs"): "cronjob-controller",
-    ("", "replicationcontrollers"): "replication-controller",
-}
-"""The kinds with templates of pods, those between a pod and its workload first, and the controllers that update their objects."""
-_FINALIZED_BY: Final[Mapping[str, str]] = {
+_WITH_TEMPLATES: Final = (
+    ("apps", "replicasets"),
+    ("batch", "jobs"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+    ("apps", "daemonsets"),
+    ("batch", "cronjobs"),
+    ("", "replicationcontrollers"),
+)
+"""The kinds with templates of pods, those between a pod and its workload first."""
+UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {("apps", "replicasets"): "deployment-controller"}
+"""The kinds whose objects a controller updates, to scale them and to roll out. Others update the status alone, a subresource."""
+FINALIZED_BY: Final[Mapping[str, str]] = {
     "batch.kubernetes.io/job-tracking": "job-controller",
     "kubernetes.io/pvc-protection": "pvc-protection-controller",
     "kubernetes.io/pv-protection": "pv-protection-controller",
     "foregroundDeletion": "generic-garbage-collector",
     "orphan": "generic-garbage-collector",
 }
+"""The controllers that remove their finalizers."""
+_DIFFERS: Final = "the API server decides otherwise about the pod by the rules before the change"
 
 
 class ObjectRequests:
     """Makes the requests about objects, page by page, in any process: all that they need of the cluster is read before."""
 
-    def __init__(self, gathered: GatheredRules, rules: RiskRules, prepared: PreparedScan, *, as_manager: bool) -> None:
-        """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager."""
-        self._gathered, self._rules, self._as_manager = gathered, rules, as_manager
+    def __init__(
+        self,
+        gathered: GatheredRules,
+        rules: RiskRules,
+        prepared: PreparedScan,
+        *,
+        as_manager: bool,
+        asker: RequestAsker | None = None,
+    ) -> None:
+        """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager.
+
+        With an `asker`, each risk keeps its request, and so does each template, for `ask`.
+        """
+        self._gathered, self._rules, self._as_manager, self._asker = gathered, rules, as_manager, asker
         self._keys = prepared.context.kept_keys
         self._user = prepared.evaluation_context.user
         self._observed: set[str] = set()
@@ -70,17 +95,17 @@ class ObjectRequests:
         """
         kinds = {(kind.group, kind.plural): kind for kind in reversed(self._gathered.discovery.kinds)}
         yield from [PODS] if self._creates else []
-        for key in _UPDATED_BY:
+        for key in _WITH_TEMPLATES:
             kind = kinds.get(key)
             if kind and (self._creates or self._rules.may_concern(kind)):
                 yield kind
         for kind in compared:
-            if (kind.group, kind.plural) not in _UPDATED_BY and kind != PODS and self._rules.may_concern(kind):
+            if (kind.group, kind.plural) not in _WITH_TEMPLATES and kind != PODS and self._rules.may_concern(kind):
                 yield kind
 
     def find_risks(self, page: Page, identities: Iterable[str]) -> PageRisks:
         """The risks of the objects of a page with some identities, each once."""
-        has_template = (page.kind.group, page.kind.plural) in _UPDATED_BY
+        has_template = (page.kind.group, page.kind.plural) in _WITH_TEMPLATES
         if page.kind != PODS and not has_template and b'"finalizers"' not in page.data:
             return NO_RISKS
         objects: list[ObjectRisks] = []
@@ -135,8 +160,9 @@ class ObjectRequests:
             pod, user = made
             risks += self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE)
         if self._rules.may_concern(kind):
-            updater = self._name_user(build_user_info(_ACCOUNT.format(_UPDATED_BY[kind.group, kind.plural])))
-            risks += self._update(Action.UPDATE, resource, resource.body, member, updater or self._user)
+            account = UPDATED_BY.get((kind.group, kind.plural)) if between else None
+            if updater := self._name_user(build_user_info(_ACCOUNT.format(account))) if account else None:
+                risks += self._update(Action.UPDATE, resource, resource.body, member, updater)
             if not between:
                 risks += self._update(Action.EDIT, resource, resource.body, member, self._user)
         replicas = dig(resource.body, "spec", "replicas")
@@ -154,7 +180,7 @@ class ObjectRequests:
         schema = self._rules.after.schemas.schema(PODS)
         if self._rules.knows_objects:
             requested = make_stored_request(pod, schema) if made else Requested(pod, schema)
-            if self._rules.passes(requested.resource, None, user):
+            if not (made and self._asker) and self._rules.passes(requested.resource, None, user):
                 return
         else:
             try:
@@ -164,18 +190,54 @@ class ObjectRequests:
         decisions = self._rules.compare(requested, user, made=made)
         if made and any(each.effect is Effect.REFUSES for each in decisions):
             decisions = tuple(self._list_changing_webhooks(requested.resource)) or decisions
-        if decisions:
-            yield Risk(Action.RECREATE, certainty, member, user.username, decisions)
+        if decisions or (made and self._asker):
+            yield self._make_risk(Action.RECREATE, certainty, member, requested, user, decisions)
 
-    def _list_changing_webhooks(self, pod: Resource) -> Iterator[Decision]:
-        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed."""
+    def _make_risk(
+        self,
+        action: Action,
+        certainty: Certainty,
+        member: PopulationMember,
+        requested: Requested,
+        user: UserInfo,
+        decisions: tuple[Decision, ...],
+    ) -> Risk:
+        wanted = WantedRequest(requested.resource, requested.old, user) if self._asker else None
+        return Risk(action, certainty, member, user.username, decisions, wanted)
+
+    def ask(self, risk: Risk) -> Risk | None:
+        """The risk with the answer of the API server; None if the pod that it would store for a template is no risk."""
+        if self._asker is None or risk.wanted is None:
+            return risk
+        wanted = risk.wanted
+        schema = self._rules.after.schemas.schema(wanted.resource.kind)
+        asked = self._asker.ask(Requested(wanted.resource, schema, wanted.old), wanted.user)
+        risk = replace(risk, server=self._asker.compare(asked, self._rules.decide_before), wanted=None)
+        if risk.certainty is not Certainty.TEMPLATE:
+            return risk
+        if asked.stored and asked.user == wanted.user and self._rules.same_objects:
+            pod = scrub_pod(resource_of(PODS, asked.stored))
+            decisions = self._rules.compare(make_request(pod, None, schema), wanted.user)
+            decisions = tuple(self._list_changing_webhooks(pod, newly=True)) or decisions
+            risk = replace(risk, certainty=Certainty.ASKED, decisions=decisions)
+        if risk.server and risk.server.compared == DIFFERS and not risk.decisions:
+            risk = replace(risk, decisions=(Decision(Effect.UNDECIDED, _DIFFERS),))
+        return risk if risk.decisions else None
+
+    def _list_changing_webhooks(self, pod: Resource, *, newly: bool = False) -> Iterator[Decision]:
+        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed.
+
+        If `newly`, only those that labels of a namespace bring in with the change.
+        """
         webhooks, gaps = self._webhooks
-        target = make_target(pod, PODS, "CREATE", self._rules.after.context)
+        before, after = (
+            make_target(pod, PODS, "CREATE", rules.context) for rules in (self._rules.before, self._rules.after)
+        )
         for each in webhooks:
-            if each.changes and each.may_receive(target):
+            if each.changes and each.may_receive(after) and not (newly and each.may_receive(before)):
                 why = f"the webhook, of {each.configuration}, may change the pod before policies read it"
                 yield Decision(Effect.UNDECIDED, why, policy=each.name)
-        yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps)
+        yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps if not newly)
 
     def _finalize(self, resource: Resource, member: PopulationMember) -> Iterator[Risk]:
         """The risk that an object cannot be deleted: the update that removes its finalizers would be refused."""
@@ -183,7 +245,7 @@ class ObjectRequests:
         finalizers = texts(metadata.get("finalizers"))
         if not finalizers or not self._rules.may_concern(resource.kind):
             return
-        account = _FINALIZED_BY.get(finalizers[0])
+        account = FINALIZED_BY.get(finalizers[0])
         user = self._name_user(build_user_info(_ACCOUNT.format(account))) if account else self._user
         without = {**resource.body, "metadata": {key: each for key, each in metadata.items() if key != "finalizers"}}
         yield from self._update(Action.FINALIZE, resource, without, member, user or self._user)
@@ -197,4 +259,4 @@ class ObjectRequests:
             return
         requested = Requested(updated, self._rules.after.schemas.schema(resource.kind), resource)
         if decisions := self._rules.compare(requested, user):
-            yield Risk(action, Certainty.STORED, member, user.username, decisions)
+            yield self._make_risk(action, Certainty.STORED, member, requested, user, decisions)

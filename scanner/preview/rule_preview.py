@@ -22,11 +22,13 @@ from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan
 from scanner.policies.plan import KindPlan, plan
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
+from scanner.preview.asked_requests import RequestAsker, RequestWriter
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
 from scanner.preview.object_requests import ObjectRequests
 from scanner.preview.page_pair import ComparedPage, PagePair, Side
 from scanner.preview.risk_rules import make_risk_rules, may_deny
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
+from scanner.preview.verdict import API_SERVER, DIFFERS
 from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata
 from scanner.scan.edges import Cluster, PageSink, Progress
 from scanner.scan.options import Options
@@ -83,7 +85,8 @@ class PreviewResult:
 
     `causes` are the parts of the change, `objects` those that it concerns, and `workloads` those that could no longer start, be
     updated or deleted, both the worst first. `examined` counts the objects that were
-    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not.
+    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not. `asked` counts the
+    requests about which the API server was asked, by how its answers relate to the decisions; None if it was not to be asked.
     """
 
     cluster: ClusterIdentity
@@ -96,6 +99,7 @@ class PreviewResult:
     coverage: tuple[Coverage, ...] = ()
     gaps: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = ()
+    asked: Mapping[str, int] | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -103,6 +107,11 @@ class PreviewResult:
         undecided = any(each.difference.worst is Difference.UNDECIDED for each in self.objects)
         of_workloads = any(not risk.is_refused for each in self.workloads for risk in each.risks)
         return not (self.gaps or undecided or of_workloads)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the API server decided otherwise about some request."""
+        return bool(self.asked and self.asked.get(DIFFERS))
 
     def find_causes(self, each: PolicyDifference, namespace: str) -> tuple[Cause, ...]:
         """The parts of the change that concern a policy, about objects of a namespace."""
@@ -130,6 +139,7 @@ def preview(
     *,
     owners: Owners = DEFAULT_OWNERS,
     as_manager: bool = False,
+    writer: RequestWriter | None = None,
     progress: Progress = lambda _: None,
     workers: int = 1,
     fork_after_bytes: int = 0,
@@ -137,7 +147,7 @@ def preview(
     """Compare the rules of a cluster with the same rules after a change, on every object that a changed policy can match.
 
     `owners` names the teams. The requests of controllers are made by their own service accounts, or `as_manager` by the one user of
-    kube-controller-manager. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
+    kube-controller-manager. With a `writer`, the API server is asked about requests under its own rules. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
     """
     gathered = gather(cluster, options, keep_lists=True)
     changed, causes = apply_change(change, gathered, options.languages)
@@ -145,7 +155,8 @@ def preview(
     _reject_refused(change, after)
     sides = _split(before, after, causes)
     risk_rules = make_risk_rules(before, after, sorted(sides.changed))
-    requests = ObjectRequests(gathered, risk_rules, after, as_manager=as_manager)
+    asker = RequestAsker(writer, cluster.requester()) if writer else None
+    requests = ObjectRequests(gathered, risk_rules, after, as_manager=as_manager, asker=asker)
     compared = tuple(each.kind for each in sides.plans)
     requested = frozenset(requests.list_kinds(compared))
     plans = (*sides.plans, *(KindPlan(kind, ()) for kind in sorted(requested.difference(compared))))
@@ -172,6 +183,9 @@ def preview(
     recorder.notes += finder.notes
     objects = _add_workloads(comparer.objects, workloads, gathered, after, owners)
     objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
+    risks = finder.conclude(owners, workloads, requests.ask)
+    for why in asker.reasons if asker else ():
+        recorder.gaps.append(Gap(GapKind.EVALUATION, API_SERVER, f"could not be asked: {why}"))
     end = recorder.end(replace(after, evaluation=evaluation), now, options)
     places = {f"{kind.api_version}/{kind.kind}": kind in compared for kind in (*compared, *requested)}
     coverage = tuple(each for each in end.coverage if places[f"{each.api_version}/{each.kind}"])
@@ -180,12 +194,13 @@ def preview(
         user=gathered.user.username,
         causes=causes,
         objects=tuple(sorted(objects, key=_rank)),
-        workloads=finder.conclude(owners, workloads),
+        workloads=risks,
         policies=tuple(sorted(sides.changed)),
         examined=sum(each.objects for each in coverage),
         coverage=coverage,
         gaps=tuple(_explain(gap, places) for gap in end.gaps),
         notes=tuple(_list_notes(end, comparer)),
+        asked=asker.counts if asker else None,
         _param_kinds=_list_param_kinds((*before.evaluation.bound, *after.evaluation.bound)),
     )
 

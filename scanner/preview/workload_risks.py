@@ -5,7 +5,7 @@ The risks of objects are found page by page; those of the objects between a pod 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -13,9 +13,10 @@ from typing import Final
 from scanner.audit.population import record_object
 from scanner.model.outcome import Gap
 from scanner.model.population import KeptMetadata, KeptOfObject, PopulationMember, Workload
-from scanner.model.resource import NAMESPACES, resource_of
+from scanner.model.resource import NAMESPACES, Resource, UserInfo, resource_of
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
+from scanner.preview.asked_requests import RequestAnswer
 from scanner.preview.verdict import Decision, Effect
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.prepare import GatheredRules, PreparedScan
@@ -33,18 +34,32 @@ class Action(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How sure a risk is: `observed` of a living pod, `template` of the template alone, `stored` of an object as it is."""
+    """How sure a risk is: `observed` of a living pod, `asked` of the pod that the API server would store for a template.
+
+    `template` is of the template alone, `stored` of an object as it is.
+    """
 
     OBSERVED = "observed"
+    ASKED = "asked"
     TEMPLATE = "template"
     STORED = "stored"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRequest:
+    """A request about which the API server is to be asked: the object that it would write, None or the object before it, and the user."""
+
+    resource: Resource
+    old: Resource | None
+    user: UserInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
     """An action that the rules after the change would refuse, and did not refuse before, or about which they are undecided.
 
-    `object` is the object of the request, `user` its requester.
+    `object` is the object of the request, `user` its requester. If the API server is to be asked, `wanted` is the request, also of a
+    template without decisions, and `server` the answer under the rules that it has.
     """
 
     action: Action
@@ -52,6 +67,8 @@ class Risk:
     object: PopulationMember
     user: str
     decisions: tuple[Decision, ...]
+    wanted: WantedRequest | None = None
+    server: RequestAnswer | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -158,12 +175,18 @@ class RiskFinder:
         found = self._objects.get(member)
         return found.replicas if found else None
 
-    def conclude(self, owners: Owners, workloads: Workloads) -> tuple[WorkloadRisks, ...]:
-        """The risks by workload, the worst first: those of the objects between a pod and its workload belong to the workload."""
+    def conclude(
+        self, owners: Owners, workloads: Workloads, ask: Callable[[Risk], Risk | None] = lambda risk: risk
+    ) -> tuple[WorkloadRisks, ...]:
+        """The risks by workload, the worst first: those of the objects between a pod and its workload belong to the workload.
+
+        `ask` gives each risk the answer of the API server, or None if it is no risk any more.
+        """
         by_workload: dict[Workload, list[ObjectRisks]] = {}
         for each in self._list_parts():
             by_workload.setdefault(workloads.find(each.object), []).append(each)
-        found = (self._join(workload, parts, owners) for workload, parts in by_workload.items())
+        joined = (self._join(workload, parts, owners) for workload, parts in by_workload.items())
+        found = (replace(each, risks=tuple(filter(None, map(ask, each.risks)))) for each in joined)
         return tuple(sorted((each for each in found if each.risks), key=_rank))
 
     def _list_parts(self) -> Iterator[ObjectRisks]:

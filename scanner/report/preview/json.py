@@ -6,11 +6,12 @@ from typing import Final
 
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Finding
+from scanner.preview.asked_requests import RequestAnswer
 from scanner.preview.differences import Difference, PolicyDifference, find_effect
 from scanner.preview.rule_change import Cause
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
 from scanner.preview.workload_risks import Risk, WorkloadRisks
-from scanner.report.preview.document import PreviewDocument, describe_cause
+from scanner.report.preview.document import ASKED_TEXTS, PreviewDocument, describe_cause
 from scanner.report.text.json_text import dump, gap_json, values_json, workload_json
 
 VERSION: Final = "1.0"
@@ -38,6 +39,7 @@ def make_document(document: PreviewDocument) -> JsonObject:
         "objects": [_make_object(result, each) for each in result.objects],
         "gaps": [gap_json(gap) for gap in result.gaps],
         "notes": list(result.notes),
+        "asked": None if result.asked is None else {each: result.asked.get(each, 0) for each in ASKED_TEXTS},
     }
 
 
@@ -79,7 +81,12 @@ def _make_risk(risk: Risk) -> JsonObject:
         "name": risk.object.name,
         "user": risk.user,
         "decisions": decisions,
+        "server": _make_answer(risk.server) if risk.server else None,
     }
+
+
+def _make_answer(server: RequestAnswer) -> JsonObject:
+    return {"admitted": server.admitted, "compared": server.compared, "user": server.user, "text": server.why}
 
 
 def _make_object(result: PreviewResult, each: PreviewedObject) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from scanner.preview.workload_risks import WorkloadRisks
+from scanner.preview.workload_risks import Risk, WorkloadRisks
 from scanner.report.preview.document import (
     CERTAINTY_TEXTS,
     DENIED,
@@ -14,6 +14,7 @@ from scanner.report.preview.document import (
     PreviewDocument,
     WorkloadGroup,
     describe_action,
+    describe_answer,
     describe_cause,
     describe_field,
     describe_scale,
@@ -34,7 +35,7 @@ _HEAD: Final = ("Workload", "Objects", "Difference", "Policy", "Why")
 
 def render(document: PreviewDocument) -> str:
     """The lines, cut to the length of a comment."""
-    answer = " ".join(filter(None, (document.starting_sentence, document.restart_sentence, document.verdict_sentence)))
+    answer = " ".join(document.sentences)
     head = [MARK, f"## {_write_title(document)}", "", escape_markdown(answer), ""]
     tail = ["", NOTHING_STORED, ""]
     workloads = _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads)
@@ -64,7 +65,7 @@ def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
         yield table_row(["---"] * len(_HEAD_OF_WORKLOADS))
     for each in workloads:
         mark = " (control plane)" if each.is_control_plane else ""
-        actions = "; ".join(f"{describe_action(risk)} ({CERTAINTY_TEXTS[risk.certainty]})" for risk in each.risks)
+        actions = "; ".join(map(_describe_risk, each.risks))
         decision = each.risks[0].decisions[0]
         row = (f"{name_workload(each.workload)}{mark}", describe_scale(each), actions)
         yield table_row(
@@ -72,6 +73,12 @@ def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
         )
     if workloads:
         yield ""
+
+
+def _describe_risk(risk: Risk) -> str:
+    answer = describe_answer(risk)
+    asked = f"; {cut(answer, _MESSAGE)}" if answer else ""
+    return f"{describe_action(risk)} ({CERTAINTY_TEXTS[risk.certainty]}{asked})"
 
 
 def _list_owners(document: PreviewDocument) -> Iterator[str]:
