@@ -77,7 +77,7 @@ def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
 
 def _describe_risk(risk: Risk) -> str:
     answer = describe_answer(risk)
-    asked = f"; {cut(answer, _MESSAGE)}" if answer else ""
+    asked = f"; {cut(answer, LONGEST_MESSAGE)}" if answer else ""
     return f"{describe_action(risk)} ({CERTAINTY_TEXTS[risk.certainty]}{asked})"
 
 
