@@ -23,7 +23,7 @@ PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 # The tests that need neither servers, browsers nor other processes, and compute for seconds at most.
 FUNCTIONS := -m "not (postgres or browser or server or subprocess or long)"
 # The tests of commands with representative cases in the suite, and every case in `make nightly`; those of pages are the whole folder.
-EVERY_CASE := $(addprefix tests/cli/test_,canaries.py snapshot_canaries.py signals.py next_commands.py packets.py own_canaries.py)
+EVERY_CASE := $(addprefix tests/cli/test_,canaries.py snapshot_canaries.py signals.py next_commands.py packets.py own_canaries.py notifications.py)
 # Property tests try examples that follow from the seed; elsewhere the same ones each time.
 SEARCH := --hypothesis-profile=search --hypothesis-seed
 

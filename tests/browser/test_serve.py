@@ -233,7 +233,7 @@ def test_every_list_begins_on_the_first_screen(browser: Browser, address: str, w
 def test_no_word_is_broken_in_a_cell(browser: Browser, address: str, width: int, height: int) -> None:
     """Severities, times and names of up to sixteen letters stand on one line."""
     page = browser.new_page()
-    assert [] == list(broken_words(page, width, height, served_pages(page, address, (*LISTS, *PAGES))))
+    assert [] == list(broken_words(page, width, height, served_pages(page, address, dict.fromkeys((*LISTS, *PAGES)))))
     page.close()
 
 
