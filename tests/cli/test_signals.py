@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,10 +25,12 @@ from tests.cli.test_interruption import ADMISSION, MAPS, config_map, fill, is_al
 from tests.cluster.server import FakeApi, Reply, serving
 from tests.command import ASSAY, environment
 from tests.store.databases import KINDS, count, database, rows
+from tests.thorough import FULL
 
 SOON = 45
 """Seconds in which a scan that waits for a lock ends after a signal: without one it waits for 60."""
 HANGS = 900.0
+MOMENTS = 6 if FULL else 3
 _PATIENCE = 240
 
 
@@ -93,11 +95,12 @@ def writing(url: str, lock: str) -> Iterator[Callable[[], None]]:
     engine.dispose()
 
 
-def is_waiting(url: str) -> bool:
-    """Return whether a process waits for a lock; of SQLite it is not known, and assumed after a second."""
+def is_waiting(url: str, process: subprocess.Popen[str]) -> bool:
+    """Return whether a process waits for a lock; of SQLite it is not known, and assumed a second after the file was opened."""
     if not url.startswith("postgresql"):
-        time.sleep(1)
-        return True
+        opened = has_opened(process, url.removeprefix("sqlite:///"))
+        time.sleep(opened)
+        return opened
     return (
         count(
             url,
@@ -105,6 +108,15 @@ def is_waiting(url: str) -> bool:
         )
         > 0
     )
+
+
+def has_opened(process: subprocess.Popen[str], path: str) -> bool:
+    """Return whether a process has a file open."""
+    for number in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            if path == str(number.readlink()):
+                return True
+    return False
 
 
 def runs_of(url: str) -> list[tuple[int | None, str]]:
@@ -123,14 +135,18 @@ PHASES = {
 }
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+LAST = "the list of bindings"
+PAIRS = [("sqlite", signal.SIGTERM), ("sqlite", signal.SIGINT), ("postgresql", signal.SIGTERM)]
+"""The databases and signals: SIGINT has the handler of SIGTERM."""
+WAITING = [(*pair, phase) for phase in PHASES for pair in (PAIRS if FULL or phase == LAST else PAIRS[:1])]
+"""The database has nothing but the run in each of these phases, so that one phase is enough for the other pairs."""
+
+
+@pytest.mark.parametrize(("url", "number", "phase"), WAITING, indirect=["url"])
 def test_a_scan_that_waits_for_its_cluster(
     api: FakeApi, home: Path, url: str, phase: str, number: signal.Signals
 ) -> None:
     """Before the first page no scan is recorded; the run is, with its exit code."""
-    if number is signal.SIGINT and url.startswith("postgresql"):
-        pytest.skip("SIGINT has the handler of SIGTERM")
     api.says(PHASES[phase], Reply({}, hang=HANGS))
     with scanning(api, home, url) as process:
         wait_until(lambda: bool(api.requests_for(PHASES[phase])))
@@ -156,8 +172,7 @@ def test_a_scan_that_waits_for_its_objects(api: FakeApi, home: Path, url: str) -
 def test_a_scan_that_waits_for_the_lock_of_its_run(api: FakeApi, home: Path, url: str) -> None:
     """Another scan writes: nothing of this one is recorded, and it does not wait for the end of the other one."""
     with writing(url, "LOCK TABLE runs"), scanning(api, home, url) as process:
-        time.sleep(1)
-        wait_until(lambda: is_waiting(url))
+        wait_until(lambda: is_waiting(url, process))
         ended = end(process)
 
     assert (3, "assay: interrupted\n") == (ended.code, ended.err)
@@ -168,12 +183,12 @@ def test_a_scan_that_waits_for_the_lock_of_its_run(api: FakeApi, home: Path, url
 def test_a_scan_that_waits_for_the_lock_of_its_begin(api: FakeApi, home: Path, url: str) -> None:
     """The run began, and its end may be recorded by the next run only."""
     policies = f"{ADMISSION}/validatingadmissionpolicies"
-    api.says(policies, page("ValidatingAdmissionPolicy", [], hang=3))
+    api.says(policies, page("ValidatingAdmissionPolicy", [], hang=HANGS))
     with scanning(api, home, url) as process:
         wait_until(lambda: bool(api.requests_for(policies)))
         with writing(url, "LOCK TABLE scans IN SHARE MODE"):
-            time.sleep(4)
-            wait_until(lambda: is_waiting(url))
+            api.released.set()
+            wait_until(lambda: is_waiting(url, process))
             ended = end(process)
 
     assert 3 == ended.code
@@ -184,15 +199,15 @@ def test_a_scan_that_waits_for_the_lock_of_its_begin(api: FakeApi, home: Path, u
 
 def test_a_scan_that_writes_a_page(api: FakeApi, home: Path, url: str) -> None:
     """The page is stored as soon as the lock is free; then the scan ends."""
-    api.says(
-        MAPS, page("ConfigMap", [config_map("a")], "next", hang=4), page("ConfigMap", [config_map("b")], hang=HANGS)
-    )
+    first, second = page("ConfigMap", [config_map("a")], "next", hang=HANGS), page("ConfigMap", [], hang=HANGS)
+    api.says(MAPS, first, second)
     with scanning(api, home, url) as process:
-        wait_until(lambda: count(url, "scans") == 1)
+        wait_until(lambda: bool(api.requests_for(MAPS)))
         time.sleep(1.5)  # the first heartbeat needs the lock, too
         with writing(url, "LOCK TABLE staged_pages IN SHARE MODE"):
-            time.sleep(4)
-            wait_until(lambda: is_waiting(url))
+            api.released.set()  # the first page is answered
+            api.released.clear()
+            wait_until(lambda: is_waiting(url, process))
             process.send_signal(signal.SIGTERM)
             time.sleep(1)
             assert process.poll() is None
@@ -214,7 +229,7 @@ def closing(api: FakeApi, home: Path, url: str) -> Iterator[tuple[subprocess.Pop
         pytest.skip("SQLite has one lock for all: see the test of a page")
     lock = f"SELECT pg_advisory_xact_lock({_HISTORY_LOCK}, 1)"
     with writing(url, lock) as free, scanning(api, home, url) as process:
-        wait_until(lambda: is_waiting(url))
+        wait_until(lambda: is_waiting(url, process))
         yield process, free
 
 
@@ -269,7 +284,7 @@ def test_a_scan_that_evaluates(api: FakeApi, home: Path, url: str) -> None:
 def test_a_scan_at_any_moment(api: FakeApi, home: Path, url: str) -> None:
     """Before Python has begun, the signal itself ends the process; afterwards the code is 3."""
     moments = random.Random(11)
-    for _ in range(6):
+    for _ in range(MOMENTS):
         fill(api)
         api.says(MAPS, page("ConfigMap", [config_map("a")], hang=HANGS))
         with scanning(api, home, url) as process:
@@ -282,7 +297,7 @@ def test_a_scan_at_any_moment(api: FakeApi, home: Path, url: str) -> None:
 
 def test_a_second_signal_ends_a_fleet(api: FakeApi, home: Path) -> None:
     """It is passed on to the scans, which do not wait any more."""
-    api.says(MAPS, page("ConfigMap", [config_map("a")], hang=3))
+    api.says(MAPS, page("ConfigMap", [config_map("a")], hang=HANGS))
     db = home / "assay.db"
     open_store(str(db)).close()
     (home / "fleet.yaml").write_text(json.dumps({"clusters": [{"name": "a", "kubeconfig": api.kubeconfig(home)}]}))
@@ -290,9 +305,10 @@ def test_a_second_signal_ends_a_fleet(api: FakeApi, home: Path) -> None:
     with subprocess.Popen(
         command, cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        wait_until(lambda: count(f"sqlite:///{db}", "scans") == 1)
+        wait_until(lambda: bool(api.requests_for(MAPS)))
         with writing(f"sqlite:///{db}", ""):
-            time.sleep(4)
+            api.released.set()
+            time.sleep(1)
             process.send_signal(signal.SIGTERM)
             time.sleep(1)
             ended = end(process)
@@ -313,7 +329,7 @@ def test_a_command_that_waits_for_the_lock(home: Path, tmp_path: Path, arguments
             command, cwd=home, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process,
     ):
-        time.sleep(3)
+        wait_until(lambda: is_waiting(f"sqlite:///{db}", process))
         ended = end(process)
     again = subprocess.run(command, cwd=home, env=environment(home), capture_output=True, check=False)
 
