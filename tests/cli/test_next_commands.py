@@ -14,6 +14,7 @@ from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map, policy
 from tests.cli.test_explain import Write
 from tests.command import ASSAY, SECONDS, Ran, environment
+from tests.thorough import FULL
 
 ROOT = Path(__file__).parents[2]
 _COMMAND = re.compile(r"\bCommand\(")
@@ -168,7 +169,7 @@ def test_every_recommended_command_has_a_case() -> None:
 
 @pytest.mark.parametrize("start", ["assay", "kubectl assay", "bin/assay", "absolute", "python"])
 def test_the_program_is_the_one_that_the_user_started(home: Path, write: Write, start: str) -> None:
-    """On PATH, as a plugin of kubectl, by its path, and as a module of Python, in a shell."""
+    """On PATH, as a plugin of kubectl, by its path, and as a module of Python, in a shell, which runs the first command, or all."""
     write("all.yaml", f"{config_map('one')}---\n{bound('strict')}")
     write("bin/kubectl", PLUGIN).chmod(0o755)
     (home / "bin" / "assay").symlink_to(ASSAY)
@@ -176,7 +177,7 @@ def test_the_program_is_the_one_that_the_user_started(home: Path, write: Write, 
     path = f"{ASSAY.parent}:{home / 'bin'}:/usr/bin:/bin" if start in {"assay", "kubectl assay"} else "/usr/bin:/bin"
     commands = recommended(shell(home, f"{begin} scan -q --from all.yaml", path).stdout)
 
-    ran = shell(home, commands, path)
+    ran = shell(home, commands if FULL else commands.splitlines()[0], path)
 
     assert [True, True] == [line.startswith(f"  {begin} ") for line in commands.splitlines()]
     assert 0 == ran.returncode, ran.stderr

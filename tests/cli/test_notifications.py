@@ -25,6 +25,7 @@ from tests.cli.manifests import bound, config_map
 from tests.command import ASSAY, SECONDS, Ran, environment
 from tests.notify.gateway import gateway
 from tests.notify.receiver import SLOW, Received, Receiver, receiver
+from tests.thorough import examples
 
 Write = Callable[[str, str], Path]
 SECRET = "whsec_" + b64encode(b"the key of the receiver in tests").decode()
@@ -386,7 +387,7 @@ histories = st.lists(
 
 @pytest.mark.long
 @given(histories)
-@with_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@with_settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_notifications_add_up_to_what_changed(
     assay: Assay, shop: Write, server: Receiver, home: Path, history: Sequence[tuple[set[str], int]]
 ) -> None:
