@@ -16,9 +16,10 @@ from playwright.sync_api import Browser, Page
 from scanner.web.server.application import application
 from scanner.web.views.library import ScanLibrary
 from tests.store.databases import KINDS, database
+from tests.thorough import FULL
 from tests.web.served import scan_examples
 
-from .layout import WINDOWS, broken_words, low_lists
+from .layout import MODES, WINDOWS, broken_words, low_lists
 from .visits import Visit, visit_to
 
 CLICKS = 4
@@ -36,9 +37,12 @@ LISTS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session", params=KINDS)
+@pytest.fixture(scope="session", params=KINDS if FULL else ["sqlite"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server over a database with two clusters, one of which was scanned twice."""
+    """The address of a server over a database with two clusters, one of which was scanned twice.
+
+    Pages are the same over both databases, as the tests of `tests/web` prove; only `make nightly` opens those over PostgreSQL, too.
+    """
     home = tmp_path_factory.mktemp("served")
     with database(request.param, home) as url:
         scan_examples(url, home, "before", name="mall")
@@ -193,11 +197,11 @@ def test_the_history_of_a_problem(visit: Visit) -> None:
     visit.end(CLICKS)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 390), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), MODES)
 def test_pages_violate_no_rule_of_axe(
     browser: Browser, address: str, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """In light and dark, on a desk and on a phone; and no page is wider than the window."""
+    """In light and dark, on a desk and on a phone (the modes of the suite, or all); and no page is wider than the window."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
     page.goto(f"{address}/")
     for path in served_pages(page, address, PAGES):

@@ -245,7 +245,7 @@ def test_every_scan_records_what_was_expected(history: History) -> None:
 
 
 def test_no_problem_is_new_twice_or_reopened_while_it_is_open(history: History) -> None:
-    """Counted over all scans, whatever the log of each of them is."""
+    """Counted over all scans, with any log of each of them."""
     known: dict[str, str] = {}
     for step in STEPS:
         for problem in problems(history.records[step.step].findings_by_problem()):

@@ -290,7 +290,7 @@ def test_a_server_that_does_not_answer_leaves_its_clock_running() -> None:
 
 
 def test_a_steady_clock_counts_the_seconds_that_pass() -> None:
-    """Whatever becomes of the clock of the machine."""
+    """Also if the clock of the machine is set back."""
     counter = iter((5.0, 65.0))
     clock = SteadyClock(NOON, lambda: next(counter))
     assert NOON + timedelta(minutes=1) == clock()

@@ -132,7 +132,7 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
 def test_a_changed_row_is_named_with_the_scan_that_wrote_it(
     filled: SqlStore, url: str, statement: str, where: str
 ) -> None:
-    """Whatever the column is."""
+    """For every column."""
     filled.close()
     execute(url, f"{'SET session_replication_role = replica; ' * url.startswith('postgresql')}{statement}")
 

@@ -1,4 +1,4 @@
-"""The digests of a scan are those of its logical rows, wherever and beside whatever it is stored."""
+"""The digests of a scan are those of its logical rows, in every database and beside all other scans."""
 
 from __future__ import annotations
 
