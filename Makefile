@@ -104,15 +104,16 @@ kyverno: setup ## compare random policies, exceptions, expressions and webhooks 
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets, mutations, pods under Pod Security and 2,000 manifests of assay check against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the six slowest, every case of secrets, signals and pages, then make fuzz and make kyverno; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets, mutations, pods under Pod Security and 2,000 manifests of assay check against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the eleven slowest, every case of secrets, signals and pages, then make fuzz and make kyverno; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	$(BIN)/python -m pytest $(PARALLEL) -q $(FUNCTIONS) $(SEARCH)=$$seed && \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
 	EVERY_EXAMPLE=1 $(BIN)/python -m pytest $(PARALLEL) -q tests/browser $(EVERY_CASE) && \
 	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py $(SEARCH)=$$seed && \
-	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_only_seeing_fixes.py \
-	  tests/store/test_population.py tests/web/api/test_hostile.py tests/web/api/test_paging.py $(SEARCH)=$$seed && \
+	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_grouped_problems.py \
+	  tests/store/test_only_seeing_fixes.py tests/store/test_open_workloads.py tests/store/test_population.py tests/store/test_problem_groups.py tests/store/test_retention.py tests/store/test_views.py \
+	  tests/web/api/test_hostile.py tests/web/api/test_paging.py $(SEARCH)=$$seed && \
 	REPLAYS=$(or $(REPLAYS),5000) $(BIN)/python -m pytest -q tests/store/test_replay.py $(SEARCH)=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \

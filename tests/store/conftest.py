@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scanner.store import SqlStore, open_store
-from tests.store.databases import KINDS, database, emptied, path_of, prepared_database
+from tests.store.databases import KINDS, database, emptied, kept_store, path_of, prepared_database
 from tests.store.made import clock
 
 Original = Callable[[str, Callable[[SqlStore], None]], str]
@@ -65,8 +65,8 @@ def url(request: pytest.FixtureRequest, prepared: dict[str, str], tmp_path: Path
 @pytest.fixture
 def store(url: str) -> Iterator[SqlStore]:
     """A store without a scan."""
-    with open_store(url, clock) as opened:
-        yield opened
+    with kept_store(url, clock) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import Pool, create_engine, select, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
-from scanner.store import open_store
+from scanner.store import SqlStore, open_store
+from scanner.store.database.address import address_of
+from scanner.store.database.clocks import Clock
+from scanner.store.database.engine import make_engine
 from scanner.store.rows.daily_lists import read_counts_of_set
 from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.search_index import NAME as WORDS
@@ -98,6 +101,24 @@ def _own_engine() -> Engine:
 
 
 _KEPT: dict[URL, Engine] = {}
+_OF_STORES: dict[str, tuple[Engine, Pool]] = {}
+
+
+@contextmanager
+def kept_store(url: str, clock: Clock) -> Iterator[SqlStore]:
+    """The store in a prepared database that later tests use, too: in PostgreSQL its connections stay open for them.
+
+    A new connection reads the definitions of all tables anew. If a test closed the store, the next one has new connections.
+    """
+    if not url.startswith("postgresql"):
+        with open_store(url, clock) as store:
+            yield store
+        return
+    engine, pool = _OF_STORES.get(url, (None, None))
+    if engine is None or engine.pool is not pool:
+        engine = make_engine(address_of(url))
+        _OF_STORES[url] = engine, engine.pool
+    yield SqlStore(engine, address_of(url), clock)
 
 
 @contextmanager

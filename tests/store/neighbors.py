@@ -37,6 +37,8 @@ WORDS: Final = (*(f"town{number:02}" for number in range(1, 6)), GONE, *(f"town{
 OTHERS: Final = tuple(word for word in WORDS if word != GONE)
 SCANS: Final = 2
 """The finished scans of each cluster."""
+NEAREST: Final = (WORDS[0], WORDS[4], WORDS[6], WORDS[-1])
+"""The clusters that are first and last in each table, and those beside the one that is deleted."""
 FAILED: Final = (GONE, WORDS[0])
 """The clusters with a further scan, which fails, and a run that reaches no cluster."""
 SHARED = finding("shared")
@@ -112,11 +114,16 @@ def _texts(word: str, name: str) -> dict[str, Any]:
     return {"outcome": Violated(f"too many replicas for {word}"), "evidence": evidence}
 
 
-def answers(store: SqlStore, url: str, words: Iterable[str] = WORDS) -> dict[str, Any]:
-    """What the database answers about clusters: reports, differences, trends, searches, runs and views."""
+def answers(
+    store: SqlStore, url: str, words: Iterable[str] = WORDS, *, reports_of: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """What the database answers about clusters: reports, differences, trends, searches, runs and views.
+
+    `reports_of` are those of them of which all of that is compared; of the others the views have all findings.
+    """
     given: dict[str, Any] = {}
     clusters = {each.name: each.id for each in store.clusters()}
-    for word in words:
+    for word in words if reports_of is None else reports_of:
         numbers = [1 + turn * len(WORDS) + WORDS.index(word) for turn in range(SCANS)]
         given |= {f"report {number}": _report(store, number) for number in numbers}
         difference = store.compare_scans(f"scan-{numbers[-2]}", f"scan-{numbers[-1]}")

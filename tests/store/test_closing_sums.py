@@ -23,7 +23,7 @@ from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
-from tests.store.databases import execute, prepared_database, refill, rows
+from tests.store.databases import execute, kept_store, prepared_database, refill, rows
 from tests.store.made import Round, clock, ended, finding
 
 GAP = Gap(GapKind.LIST, "v1/Secret", "forbidden")
@@ -46,7 +46,7 @@ def record_story(store: SqlStore) -> None:
 def filled(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with the story."""
     refill(url, original(url, record_story))
-    with open_store(url, clock) as store:
+    with kept_store(url, clock) as store:
         yield store
 
 

@@ -26,9 +26,9 @@ from scanner.store.upkeep.deletion import delete_cluster, plan_deletion
 from scanner.store.upkeep.renaming import rename_cluster
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
-from tests.store.databases import Rows, count, execute, path_of, refill, rows
+from tests.store.databases import Rows, count, execute, kept_store, path_of, refill, rows
 from tests.store.made import DAWN, Round, clock, ended, finding
-from tests.store.neighbors import GONE, OTHERS, SCANS, WORDS, answers, cluster_of, fill, find_words
+from tests.store.neighbors import GONE, NEAREST, OTHERS, SCANS, WORDS, answers, cluster_of, fill, find_words
 from tests.store.test_integrity import problems_of
 
 DELETE = """
@@ -45,7 +45,7 @@ OF_GONE = 1 + SCANS, 2 + SCANS
 def town(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with twelve clusters."""
     refill(url, original(url, fill))
-    with open_store(url, clock) as opened:
+    with kept_store(url, clock) as opened:
         yield opened
 
 
@@ -84,10 +84,10 @@ def test_no_byte_of_a_deleted_cluster_is_left_in_a_file(town: SqlStore, url: str
 
 def test_the_other_clusters_read_as_before(town: SqlStore, url: str) -> None:
     """Reports, differences, trends, searches, runs and views are equal."""
-    before = answers(town, url, OTHERS)
+    before = answers(town, url, OTHERS, reports_of=NEAREST)
     delete_cluster(url, GONE, DAWN)
 
-    assert before == answers(town, url, OTHERS)
+    assert before == answers(town, url, OTHERS, reports_of=NEAREST)
     assert list(OTHERS) == names_of(town)
 
 
@@ -262,7 +262,7 @@ MOMENTS = (0.0, 0.02, 0.05)
 
 def test_a_killed_deletion_is_continued(town: SqlStore, url: str) -> None:
     """Killed at any time, the database has no problem, the cluster is in no list, and the next deletion ends it."""
-    before = answers(town, url, OTHERS)
+    before = answers(town, url, OTHERS, reports_of=NEAREST)
     problems: list[object] = []
     for moment in MOMENTS:
         kill_a_deletion(url, moment)
@@ -271,7 +271,7 @@ def test_a_killed_deletion_is_continued(town: SqlStore, url: str) -> None:
         delete_cluster(url, GONE, DAWN)
 
     assert [] == [*problems, *problems_of(url), *find_words(url, GONE)]
-    assert before == answers(town, url, OTHERS)
+    assert before == answers(town, url, OTHERS, reports_of=NEAREST)
     assert [(1, *OF_GONE)] == [(each["number"], each["scans"], each["runs"]) for each in tombstones(url)]
 
 

@@ -17,7 +17,7 @@ from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.upkeep.integrity import DatabaseProblem, check_database
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
-from tests.store.databases import execute, refill, rows
+from tests.store.databases import execute, kept_store, refill, rows
 from tests.store.made import CHECK, Round, binding, clock, ended, finding
 from tests.store.test_endings import RENAMED, REWORDED, UNBOUND, A, B, Known
 from tests.store.test_problems import OTHER, passing, record_pods, with_checks
@@ -35,7 +35,7 @@ def problems_of(url: str) -> list[DatabaseProblem]:
 def filled(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with findings that are open, changed, resolved and reopened, and with population, rules and unchecked findings."""
     refill(url, original(url, record_every_kind))
-    with open_store(url, clock) as store:
+    with kept_store(url, clock) as store:
         yield store
 
 
@@ -126,7 +126,7 @@ def test_a_problem_has_a_place_and_a_remedy(filled: SqlStore, url: str, statemen
 def continued(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with a finding that continues as another one, comes back, changes, and is fixed; and with an open one."""
     refill(url, original(url, record_continuations))
-    with open_store(url, clock) as store:
+    with kept_store(url, clock) as store:
         yield store
 
 

@@ -17,9 +17,10 @@ from scanner.store import SqlStore, open_store, prune
 from scanner.store.database.address import address_of
 from scanner.store.database.engine import lock_bodies, make_engine, share_bodies, share_texts, writing
 from scanner.store.rows.references import delete_unreferenced
+from scanner.store.upkeep.retention import PORTION
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.databases import count as rows_of
-from tests.store.databases import database, execute
+from tests.store.databases import execute, prepared_database
 from tests.store.made import Round, clock, ended, finding, snapshot
 from tests.store.test_integrity import problems_of
 from tests.store.test_reading import ROOT, fill, mounted
@@ -36,13 +37,15 @@ WEB = finding("web")
 
 MOMENTS = (0.0, 0.02, 0.06)
 """Seconds after a transaction of a prune at which the prune is killed."""
+SCANS = PORTION + 5
+"""More than a transaction of a prune deletes."""
 
 
 def test_a_killed_prune_is_continued(store: SqlStore, url: str) -> None:
     """After its first transaction and later, the database has no problem; the last prune ends as one that was not killed."""
-    for number in range(1, 61):
-        Round(tuple(finding(f"{number % 7}-{each}") for each in range(20))).record(store, number)
-    kept = snapshot(store, 60)
+    for number in range(1, SCANS + 1):
+        Round(tuple(finding(f"{number % 7}-{each}") for each in range(5))).record(store, number)
+    kept = snapshot(store, SCANS)
     problems = []
     for moment in MOMENTS:
         kill_a_prune(url, moment)
@@ -50,9 +53,9 @@ def test_a_killed_prune_is_continued(store: SqlStore, url: str) -> None:
     prune(url, RetentionRule(1), ended(90))
 
     assert [] == [*problems, *problems_of(url)]
-    assert kept == snapshot(store, 60)
-    assert 59 == len(store.find_pruned_scans(store.scans(100)))
-    assert (0, 0) == (rows_of(url, "coverage WHERE scan < 60"), prune(url, RetentionRule(1), ended(90)).rows)
+    assert kept == snapshot(store, SCANS)
+    assert SCANS - 1 == len(store.find_pruned_scans(store.scans(100)))
+    assert (0, 0) == (rows_of(url, f"coverage WHERE scan < {SCANS}"), prune(url, RetentionRule(1), ended(90)).rows)
 
 
 def kill_a_prune(url: str, moment: float) -> None:
@@ -74,7 +77,7 @@ def pruned(url: str) -> int:
 @pytest.fixture
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A PostgreSQL database with three scans, and a message without a reference."""
-    with database("postgresql", tmp_path_factory.mktemp("prune")) as url:
+    with prepared_database("postgresql", tmp_path_factory.mktemp("prune")) as url:
         with open_store(url, clock) as store:
             for number in (1, 2, 3):
                 Round((WEB,)).record(store, number)

@@ -10,9 +10,9 @@ import pytest
 from scanner.errors import UsageError
 from scanner.model.outcome import Violated
 from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
-from scanner.store import SqlStore, open_store
+from scanner.store import SqlStore
 from tests.store.conftest import Original
-from tests.store.databases import refill
+from tests.store.databases import kept_store, refill
 from tests.store.made import Round, clock, ended, finding, policy
 
 TEST = ClusterIdentity("test", "77aa")
@@ -30,7 +30,7 @@ def scan(store: SqlStore, scan_id: str, number: int, each: Round | None = None) 
 def several(url: str, original: Original) -> Iterator[SqlStore]:
     """Four scans: two of one cluster, one of another, and a failed one."""
     refill(url, original(url, record_several))
-    with open_store(url, clock) as store:
+    with kept_store(url, clock) as store:
         yield store
 
 

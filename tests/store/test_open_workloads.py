@@ -22,13 +22,14 @@ from tests.store.made import Round, finding
 from tests.store.test_problem_groups import ALIKE, RANKED, found
 from tests.store.test_problems import record_pods
 from tests.store.test_waivers import record
+from tests.thorough import examples
 
 NUMBERS = count(1)
 
 
 @pytest.mark.long
 @given(scans=st.lists(found, min_size=1, max_size=3))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_sums_by_policy_are_those_of_the_problems(store: SqlStore, scans: list[tuple[Finding, ...]]) -> None:
     """Problems, refused ones and new ones, after any scans of a cluster."""
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -11,7 +12,8 @@ from scanner.model.scans.scan import ScanStart
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import RetentionRule
-from tests.store.databases import execute, rows, without_lists
+from tests.store.conftest import Original
+from tests.store.databases import execute, kept_store, refill, rows, without_lists
 from tests.store.made import Round, clock, ended, finding
 from tests.store.test_previews import PREVIEW, Previewing
 
@@ -35,13 +37,19 @@ class DigestedPreview(Previewing):
 
 
 @pytest.fixture
-def filled(store: SqlStore) -> SqlStore:
-    """A scan, two previews that find more, and a scan that finds the same."""
+def filled(url: str, original: Original) -> Iterator[SqlStore]:
+    """A store with the scans of `fill`."""
+    refill(url, original(url, fill))
+    with kept_store(url, clock) as store:
+        yield store
+
+
+def fill(store: SqlStore) -> None:
+    """Record a scan, two previews that find more, and a scan that finds the same."""
     Digested((A,)).record(store, 1)
     for number in (2, 3):
         DigestedPreview((A, B, PREVIEW)).record(store, number)
     Digested((A, B)).record(store, 4)
-    return store
 
 
 def test_a_scan_with_an_assumed_binding_is_a_preview(filled: SqlStore) -> None:

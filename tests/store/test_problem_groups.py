@@ -16,6 +16,7 @@ from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.posture.grouped_problems import count_by_check, count_groups
 from scanner.store import SqlStore
 from tests.store.made import Round, ended, finding
+from tests.thorough import examples
 
 pytestmark = pytest.mark.long
 
@@ -42,7 +43,7 @@ RANKED: Final = SeverityRanks({REPLICAS[0]: 0, LABELS[0]: 1}, {LABELS: 3}, 2)
 
 
 @given(scans=st.lists(found, min_size=1, max_size=3))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_database_counts_what_the_stream_has(store: SqlStore, scans: list[tuple[Finding, ...]]) -> None:
     """After any scans of a cluster."""
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}")

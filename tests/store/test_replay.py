@@ -129,7 +129,7 @@ NUMBERS = count(1)
 STEPS = 1 + (SCANS + SCANS / OVERLAPS) * (1 + ACTS)
 """The steps of a history, on average."""
 SETTINGS = settings(
-    max_examples=ceil(int(os.environ.get("REPLAYS", "300")) / STEPS),
+    max_examples=ceil(int(os.environ.get("REPLAYS", "120")) / STEPS),
     derandomize="REPLAYS" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

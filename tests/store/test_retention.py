@@ -44,6 +44,7 @@ from tests.store.test_daily import days_of
 from tests.store.test_fixes import Fixing
 from tests.store.test_integrity import problems_of
 from tests.store.test_problems import OTHER, record_pods
+from tests.thorough import examples
 
 UNREAD = Gap(GapKind.DOCUMENT, "shop.yaml, document 1", "line 4, column 1: found a tab")
 UNIVERSE = tuple(
@@ -155,7 +156,7 @@ HISTORIES = count()
 TOGETHER = 2
 """The number of histories that a database holds: they share rows, and every prune visits all of them."""
 SETTINGS = settings(
-    max_examples=6,
+    max_examples=examples(9),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -18,7 +18,7 @@ from scanner.store.upkeep.renaming import rename_cluster
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
-from tests.store.databases import execute, prepared_database, refill, without_lists
+from tests.store.databases import execute, kept_store, prepared_database, refill, without_lists
 from tests.store.made import DAWN, Round, clock, ended, finding
 from tests.store.test_closing_sums import GAP, GONE, OTHER, WEB, record_story
 
@@ -67,7 +67,7 @@ def record_one(store: SqlStore) -> None:
 def filled(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with one scan."""
     refill(url, original(url, record_one))
-    with open_store(url, clock) as store:
+    with kept_store(url, clock) as store:
         yield store
 
 

@@ -23,12 +23,23 @@ from scanner.store.upkeep.reading_rights import keeping_rights
 from scanner.store.upkeep.retention_plan import RetentionRule
 from scanner.store.upkeep.schema import run_migrations
 from scanner.store.upkeep.views import VIEWS, create_views, creating_views, drop_views
-from tests.store.databases import KINDS, WITHOUT_SEARCH, database, execute, rows, without_lists
+from tests.store.conftest import Original
+from tests.store.databases import (
+    KINDS,
+    WITHOUT_SEARCH,
+    execute,
+    kept_store,
+    prepared_database,
+    refill,
+    rows,
+    without_lists,
+)
 from tests.store.made import CHECK, Round, clock, ended, finding, listed, page_of
 from tests.store.test_endings import REWORDED, Known
 from tests.store.test_integrity import OLD, problems_of
 from tests.store.test_problems import OTHER, passing, record_pods, with_checks
 from tests.store.test_templates import TEXTS, WORDS
+from tests.thorough import examples
 
 COLUMNS = {
     "v_findings_open": (
@@ -88,10 +99,11 @@ def columns_of(url: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def filled(store: SqlStore) -> SqlStore:
+def filled(url: str, original: Original) -> Iterator[SqlStore]:
     """A store with the scans of `fill`."""
-    fill(store)
-    return store
+    refill(url, original(url, fill))
+    with kept_store(url, clock) as store:
+        yield store
 
 
 def test_the_columns_of_the_views_are_an_interface(url: str) -> None:
@@ -103,7 +115,7 @@ def test_the_columns_of_the_views_are_an_interface(url: str) -> None:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The URLs of a SQLite and a PostgreSQL database with the same scans, of which some are pruned."""
     with ExitStack() as kept:
-        urls = [kept.enter_context(database(kind, tmp_path_factory.mktemp("both"))) for kind in KINDS]
+        urls = [kept.enter_context(prepared_database(kind, tmp_path_factory.mktemp("both"))) for kind in KINDS]
         for url in urls:
             with open_store(url, clock) as store:
                 fill(store)
@@ -322,7 +334,7 @@ def test_shared_health_is_shown_for_each_scan(store: SqlStore, url: str) -> None
 
 @given(texts=st.lists(st.tuples(TEXTS, WORDS, WORDS), min_size=20, max_size=60, unique_by=lambda each: each[1:]))
 @settings(
-    max_examples=8,
+    max_examples=examples(9),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
