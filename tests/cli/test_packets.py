@@ -319,6 +319,11 @@ def link(name: str) -> zipfile.ZipInfo:
         (lambda parts: parts.insert(1, (zipfile.ZipInfo("/etc/x.json"), b"{}")), "/etc/x.json is no name"),
         (lambda parts: parts.insert(1, (link("pages/000009.json"), b"/etc/passwd")), "is a link or no file"),
         (lambda parts: parts.pop(), "has no trailer.json at its end"),
+        (
+            lambda parts: parts.insert(2, (zipfile.ZipInfo("items/000009.json"), parts.pop(2)[1])),
+            "stands where trailer.json has",
+        ),
+        (lambda parts: parts.insert(2, parts.pop(3)), "is not in its place"),
     ],
 )
 def test_hostile_members_are_named(packet: Path, assay: Assay, change: Any, message: str) -> None:
@@ -328,6 +333,20 @@ def test_hostile_members_are_named(packet: Path, assay: Assay, change: Any, mess
 
     assert (2, True) == (ran.code, message in ran.stderr), ran.stderr
     assert {"in", "p.zip", "x.snapshot"} >= {path.name for path in packet.parent.iterdir()} - {".local", ".cache"}
+
+
+def test_the_trailer_of_another_packet_is_recognised(packet: Path, make: Callable[..., Path], assay: Assay) -> None:
+    """Its ledger has the digests of other members."""
+    other = packet.rename(packet.with_name("other.zip"))
+    (packet.parent / "x.snapshot").unlink()
+    make(pod("another"), *validating("p", "false"))
+    with zipfile.ZipFile(other) as archive:
+        trailer = archive.read("trailer.json")
+    tamper(packet, lambda parts: parts.append((parts.pop()[0], trailer)))
+    ran = assay("reperform", packet)
+
+    assert 2 == ran.code
+    assert re.search(r"is damaged|is missing|is in no ledger|stands where", ran.stderr), ran.stderr
 
 
 def test_a_bomb_is_not_opened(packet: Path, assay: Assay) -> None:
