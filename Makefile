@@ -129,8 +129,8 @@ releases: setup ## the rules of older releases against their servers: make relea
 	RELEASES="$$servers" RELEASE_SEED=$(or $(SEED),$$(date +%Y%m%d)) RELEASE_EXPRESSIONS=$(or $(EXPRESSIONS),400) \
 	  $(BIN)/python -m pytest -q -s tests/integration/test_releases.py
 
-conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME]
-	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY))
+conformance: setup ## recorded verdicts of real servers: make conformance [CASES=DIR] [ONLY=NAME] [REPLAYS=1]
+	@$(BIN)/python -m tests.conformance $(if $(CASES),--cases $(CASES)) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAYS),--replays)
 
 bench: setup ## measure one row of benchmarks/README.md: make bench ROW=n [OBJECTS=20000,100000] [ROUNDS=5]
 	@OBJECTS=$(OBJECTS) ROUNDS=$(ROUNDS) $(BIN)/python -m benchmarks $(ROW)

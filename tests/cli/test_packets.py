@@ -29,6 +29,21 @@ OBJECT = ["apiVersion", "kind", "namespace", "name", "uid"]
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted"}
 
 
+EVERY_OUTCOME = {
+    *(("ValidatingAdmissionPolicy", outcome, False) for outcome in ("passed", "violated", "errored", "skipped")),
+    *(("ValidatingAdmissionPolicy", outcome, True) for outcome in ("violated", "errored")),
+    *(("MutatingAdmissionPolicy", outcome, False) for outcome in ("passed", "wouldChange")),
+    ("MutatingAdmissionPolicy", "errored", True),
+    *(("ValidatingPolicy", outcome, denies) for outcome, denies in (("passed", False), ("violated", True))),
+    ("ValidatingPolicy", "errored", True),
+    *(
+        ("PodSecurity", outcome, denies)
+        for outcome, denies in (("passed", False), ("violated", False), ("violated", True))
+    ),
+}
+"""Language, outcome, and whether it denies: violations of policies that only warn or audit do not."""
+
+
 def members(path: Path) -> dict[str, bytes]:
     """The members of a packet by name."""
     with zipfile.ZipFile(path) as archive:
@@ -66,12 +81,33 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("everything")
     (home / "own").mkdir()
     namespace = thing("v1", "Namespace", "levels", metadata={"labels": BASELINE})
-    own = [namespace, *(pod_of_level(name, **fields) for name, fields in (("a", {}), ("b", {"hostPID": True})))]
+    pods = (pod_of_level(name, **fields) for name, fields in (("a", {}), ("b", {"hostPID": True})))
+    own = [namespace, *pods, *failing_policies()]
     (home / "own/all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": own}))
     run(home, "scan", "-q", "--from", EXAMPLES / "cluster", "--from", "own", *POLICIES, "--snapshot", "x.snapshot")
     made = run(home, "sample", "--n", "500", "--seed", "s", "--snapshot", "x.snapshot", "--out", "p.zip")
     assert 0 == made.returncode, made.stderr
     return home
+
+
+def failing_policies() -> list[dict[str, Any]]:
+    """A mutating policy and one of Kyverno whose expressions fail for the pods in the namespace with the level."""
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    levels = {"matchLabels": {"kubernetes.io/metadata.name": "levels"}}
+    match = {"resourceRules": [pods], "namespaceSelector": levels}
+    absent = "object.metadata.labels.team"
+    patch = {"expression": f"Object{{metadata: Object.metadata{{labels: {{'team': {absent}}}}}}}"}
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": patch}
+    mutating = {"matchConstraints": match, "mutations": [mutation], "reinvocationPolicy": "Never"}
+    validating = {"matchConstraints": match, "validations": [{"expression": f"{absent} == ''"}]}
+    group = "admissionregistration.k8s.io/v1"
+    return [
+        thing(group, "MutatingAdmissionPolicy", "failing", spec=mutating),
+        thing(group, "MutatingAdmissionPolicyBinding", "failing", spec={"policyName": "failing"}),
+        thing(
+            "policies.kyverno.io/v1", "ValidatingPolicy", "failing", spec={"validationActions": ["Deny"], **validating}
+        ),
+    ]
 
 
 def pod_of_level(name: str, **spec: Any) -> dict[str, Any]:
@@ -99,17 +135,13 @@ def test_every_outcome_of_every_language_is_reproduced_without_network(everythin
     assert f"{number} of {number} reproduced." in ran.stdout
     assert 0 == ran.returncode, ran.stderr
     assert [tmp_path / "p.zip"] == list(tmp_path.iterdir())
-    found = {(each["language"], each["outcome"]) for each in verdicts(tmp_path / "p.zip")}
-    assert {
-        *(("ValidatingAdmissionPolicy", outcome) for outcome in ("passed", "violated", "errored", "skipped")),
-        *(("MutatingAdmissionPolicy", outcome) for outcome in ("passed", "wouldChange")),
-        *(
-            (language, outcome)
-            for language in ("ValidatingPolicy", "PodSecurity")
-            for outcome in ("passed", "violated")
-        ),
-    } <= found
-    assert any(each["excepted_by"] for each in verdicts(tmp_path / "p.zip"))
+    every = verdicts(tmp_path / "p.zip")
+    found = {(each["language"], each["outcome"], each["denies"]) for each in every}
+    assert EVERY_OUTCOME <= found
+    assert {"validation", "auditAnnotation", "mutation", "configuration"} <= {each["kind"] for each in every}
+    bindings = {each["binding"] for each in every}
+    assert {"autogen-defaults", "autogen-cronjobs", "enforce-baseline-latest", "warn-restricted-latest"} <= bindings
+    assert any(each["excepted_by"] for each in every)
 
 
 def test_the_page_is_complete_and_loads_nothing(everything: Path) -> None:
@@ -332,6 +364,11 @@ def link(name: str) -> zipfile.ZipInfo:
         (lambda parts: parts.insert(1, (zipfile.ZipInfo("/etc/x.json"), b"{}")), "/etc/x.json is no name"),
         (lambda parts: parts.insert(1, (link("pages/000009.json"), b"/etc/passwd")), "is a link or no file"),
         (lambda parts: parts.pop(), "has no trailer.json at its end"),
+        (
+            lambda parts: parts.insert(2, (zipfile.ZipInfo("items/000009.json"), parts.pop(2)[1])),
+            "stands where trailer.json has",
+        ),
+        (lambda parts: parts.insert(2, parts.pop(3)), "is not in its place"),
     ],
 )
 def test_hostile_members_are_named(packet: Path, assay: Assay, change: Any, message: str) -> None:
@@ -341,6 +378,20 @@ def test_hostile_members_are_named(packet: Path, assay: Assay, change: Any, mess
 
     assert (2, True) == (ran.code, message in ran.stderr), ran.stderr
     assert {"in", "p.zip", "x.snapshot"} >= {path.name for path in packet.parent.iterdir()} - {".local", ".cache"}
+
+
+def test_the_trailer_of_another_packet_is_recognised(packet: Path, make: Callable[..., Path], assay: Assay) -> None:
+    """Its ledger has the digests of other members."""
+    other = packet.rename(packet.with_name("other.zip"))
+    (packet.parent / "x.snapshot").unlink()
+    make(pod("another"), *validating("p", "false"))
+    with zipfile.ZipFile(other) as archive:
+        trailer = archive.read("trailer.json")
+    tamper(packet, lambda parts: parts.append((parts.pop()[0], trailer)))
+    ran = assay("reperform", packet)
+
+    assert 2 == ran.code
+    assert re.search(r"is damaged|is missing|is in no ledger|stands where", ran.stderr), ran.stderr
 
 
 def test_a_bomb_is_not_opened(packet: Path, assay: Assay) -> None:

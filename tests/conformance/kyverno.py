@@ -22,7 +22,7 @@ def compare_kyverno(data: Any) -> Iterator[Result]:
     schemas = KnownSchemas(builtin_schemas())
     for case in data:
         documents = {**case, "values": case.get("variables"), "given": case.get("context")}
-        in_scope = [result for result in case["results"] if not _out_of_scope(case, result)]
+        in_scope = [result for result in case["results"] if not explain_exclusion(case, result)]
         suite = suite_of(case["name"], {**documents, "results": in_scope})
         for checked in check(suite, builtin_kinds(), schemas, _NOW):
             expected = checked.expectation
@@ -30,7 +30,7 @@ def compare_kyverno(data: Any) -> Iterator[Result]:
             actual = [(result.status, result.message) for result in checked.results]
             yield Result(checked.right, checked.right, expected.result, actual, subject)
         for result in case["results"]:
-            why = _out_of_scope(case, result)
+            why = explain_exclusion(case, result)
             for name in (result.get("resources") or [""]) if why else ():
                 subject = [case["name"], result["policy"], name]
                 yield Result(
@@ -38,7 +38,8 @@ def compare_kyverno(data: Any) -> Iterator[Result]:
                 )
 
 
-def _out_of_scope(suite: Any, result: Any) -> str:
+def explain_exclusion(suite: Any, result: Any) -> str:
+    """Return why an expected result of a suite is not compared; empty if it is."""
     if _UNRECORDED & set(suite["tags"]):
         return f"the mock answers of {', '.join(suite['tags'])} are not recorded"
     name = result["policy"].rpartition("/")[2]

@@ -16,15 +16,18 @@ from zipfile import ZipFile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from scanner.errors import UsageError
 from scanner.model.scans.finding_period import OpenInterval, PeriodChange, list_events, was_open_at_begin
 from scanner.report.paper.control_paper import ControlPaper, find_control, parse_period
 from scanner.report.paper.files import write_paper
 from scanner.report.paper.page import MOST_FINDINGS
+from tests.docs.pages import ROOT
 from tests.report.papers import paper_of
 from tests.report.records import HOSTILE, hostile_record, large_record, small_record
 
+SCHEMA = json.loads((ROOT / "docs" / "paper.schema.json").read_text("utf-8"))
 PERIODS = {
     "2026-Q1": ("2026-01-01", "2026-03-31"),
     "2026-q4": ("2026-10-01", "2026-12-31"),
@@ -119,6 +122,19 @@ def test_the_same_paper_is_the_same_bytes() -> None:
     assert first.getvalue() == second.getvalue()
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_json_follows_its_schema(*, before: bool) -> None:
+    """A scan before the period may be pruned. Every property is in the schema."""
+    paper = paper_of(small_record())
+    data: Any = json.loads(unpacked(paper if before else replace(paper, before=None))["paper.json"])
+
+    Draft202012Validator.check_schema(SCHEMA)
+    assert [] == [error.message for error in Draft202012Validator(SCHEMA).iter_errors(data)]
+    assert SCHEMA["properties"].keys() == data.keys()
+    for part in ("period", "control", "findings", "waivers", "sample"):
+        assert SCHEMA["properties"][part]["properties"].keys() == data[part].keys()
+
+
 def test_numbers_tables_and_page_agree() -> None:
     """The JSON counts the rows of the CSV files; the page names what it leaves out."""
     paper = paper_of(large_record(500, policies=10, namespaces=20))
@@ -183,6 +199,7 @@ def test_a_paper_without_anything_says_so() -> None:
     files = unpacked(paper)
     page = files["index.html"].decode()
 
+    assert [] == [*Draft202012Validator(SCHEMA).iter_errors(json.loads(files["paper.json"]))]
     assert {"population.csv", "sample.csv"} & files.keys() == set()
     assert None is json.loads(files["paper.json"])["scans"]["before"]
     for sentence in ("the history begins in the period", "No finding of this control", "there is nothing to draw"):

@@ -207,22 +207,25 @@ class _ChecksOfKind:
     """The digests of the checks that matched an object of a kind. Most objects have equal ones."""
 
     def __init__(self, sets: Iterable[EvaluatedObjects]) -> None:
-        by_objects: defaultdict[int, list[Row]] = defaultdict(list)
-        self._objects = {}
+        by_objects: defaultdict[int, list[bytes]] = defaultdict(list)
         for each in sets:
             for reason, objects in (("", each.evaluated), *each.not_evaluated.items()):
-                bits = objects.bits()
-                self._objects[bits] = objects
-                by_objects[bits].append({**_check_row(each), "notEvaluated": reason})
-        self._sets = [(self._objects[bits], rows) for bits, rows in by_objects.items()]
-        self._known: dict[tuple[int, ...], str] = {}
+                by_objects[objects.bits()].append(encode_row({**_check_row(each), "notEvaluated": reason}) + b"\n")
+        self._width = (max(map(int.bit_length, by_objects), default=0) + 7) >> 3
+        # Bytes of one width: a test of a bit is the innermost step, which runs for each object and set.
+        self._sets = [bits.to_bytes(self._width, "little") for bits in by_objects]
+        self._lines = list(by_objects.values())
+        self._known: dict[tuple[int, ...], str] = {(): ""}
 
     def digest_of(self, number: int) -> str:
         """The digest of the checks of an object, by the id of the object; empty if none matched."""
-        places = tuple(place for place, (objects, _) in enumerate(self._sets) if number in objects)
+        byte, bit = number >> 3, 1 << (number & 7)
+        if byte >= self._width:
+            return ""
+        places = tuple([place for place, objects in enumerate(self._sets) if objects[byte] & bit])
         if places not in self._known:
-            rows = [row for place in places for row in self._sets[place][1]]
-            self._known[places] = digest_rows("checks", rows).digest if rows else ""
+            lines = sorted(line for place in places for line in self._lines[place])
+            self._known[places] = sha256(b"".join(lines)).hexdigest()
         return self._known[places]
 
 
@@ -243,11 +246,15 @@ def _object_row(item: RecordedObject, checks: _ChecksOfKind) -> Row:
         "namespace": item.namespace,
         "name": item.name,
         "uid": item.uid,
-        "workload": None if item.workload == itself else _keep(**_record(item.workload)),
+        "workload": None if item.workload == itself else _workload_row(item.workload),
         "labels": dict(item.labels),
         "annotations": dict(item.annotations),
         "checks": checks.digest_of(item.id),
     }
+
+
+def _workload_row(of: Workload) -> Row:
+    return _keep(apiVersion=of.api_version, kind=of.kind, namespace=of.namespace, name=of.name, derived=of.derived)
 
 
 def _check_row(of: TallyKey | EvaluatedObjects) -> Mapping[str, Any]:
