@@ -22,6 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL := -n auto --dist loadscope --no-loadscope-reorder
 # The tests that need neither servers, browsers nor other processes, and compute for seconds at most.
 FUNCTIONS := -m "not (postgres or browser or server or subprocess or long)"
+# The tests of commands with representative cases in the suite, and every case in `make nightly`; those of pages are the whole folder.
+EVERY_CASE := $(addprefix tests/cli/test_,canaries.py snapshot_canaries.py signals.py next_commands.py packets.py own_canaries.py)
 # Property tests try examples that follow from the seed; elsewhere the same ones each time.
 SEARCH := --hypothesis-profile=search --hypothesis-seed
 
@@ -102,11 +104,12 @@ kyverno: setup ## compare random policies, exceptions, expressions and webhooks 
 fuzz: setup ## compare random expressions with Kubernetes' own CEL: make fuzz [SECONDS=600] [SEED=n]
 	@$(BIN)/python -m tests.oracle.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets, mutations, pods under Pod Security and 2,000 manifests of assay check against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the six slowest, then make fuzz and make kyverno; SEED=n or a new one
+nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VERSIONS="1.30 1.32"), default rules that are missing, large random sets, mutations, pods under Pod Security and 2,000 manifests of assay check against a real API server, Jobs, tests and pages of the chart with real controllers, 200 scans of a changing cluster, scans killed at random moments, random histories, new examples of the property tests, all those of the six slowest, every case of secrets, signals and pages, then make fuzz and make kyverno; SEED=n or a new one
 	@$(BIN)/python -m scripts.check_default_rules
 	@seed=$(or $(SEED),$$(date +%Y%m%d)); echo "SEED=$$seed"; \
 	$(BIN)/python -m pytest $(PARALLEL) -q $(FUNCTIONS) $(SEARCH)=$$seed && \
 	KILLS=$(or $(KILLS),60) $(BIN)/python -m pytest -q tests/cli/test_interruption.py && \
+	EVERY_EXAMPLE=1 $(BIN)/python -m pytest $(PARALLEL) -q tests/browser $(EVERY_CASE) && \
 	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py $(SEARCH)=$$seed && \
 	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_only_seeing_fixes.py \
 	  tests/store/test_population.py tests/web/api/test_hostile.py tests/web/api/test_paging.py $(SEARCH)=$$seed && \

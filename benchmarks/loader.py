@@ -23,12 +23,13 @@ BATCH = 50
 
 def fill(server: ApiServer, count: int, seed: int = 1, fault: float = FAULT) -> None:
     """Store `count` objects and then the policies, so that the policies deny none of them."""
-    _store(server, namespaces())
-    _store(server, objects(count, seed, fault))
+    store(server, namespaces())
+    store(server, objects(count, seed, fault))
     apply(server, policies())
 
 
-def _store(server: ApiServer, made: Iterable[Made]) -> None:
+def store(server: ApiServer, made: Iterable[Made]) -> None:
+    """Create objects through the API. Raises RuntimeError if the server refuses one."""
     batches: Queue[list[Made]] = Queue(maxsize=2 * THREADS)
     troubles: list[str] = []
     threads = [threading.Thread(target=_work, args=(server, batches, troubles)) for _ in range(THREADS)]

@@ -20,15 +20,16 @@ _PLACE: Final = re.compile(rb'href="(f/[0-9a-f-]+\.html)#')
 _PROBLEM: Final = re.compile(rb'href="(problems/p-[0-9a-f]+\.html)"')
 _POLICY: Final = re.compile(rb'href="(policies/[^"#]+\.html)"')
 _AFTER: Final = re.compile(rb'href="(findings\.html\?[^"]*after=[^"]*)" rel="next"')
-_EARLIER: Final = 0.15
-"""The share of sessions about an earlier date."""
+AT_A_DATE: Final = ", at a date"
+"""The end of the kind of an address of an earlier scan."""
 
 
 class Reader:
     """One reader with one connection."""
 
-    def __init__(self, host: str, port: int, clusters: list[str], dates: list[str], seed: int) -> None:
-        self._host, self._port = host, port
+    def __init__(self, host: str, port: int, clusters: list[str], dates: list[str], earlier: float, seed: int) -> None:
+        """`earlier` is the share of sessions about an earlier date."""
+        self._host, self._port, self._earlier = host, port, earlier
         self._clusters, self._dates = clusters, dates
         self._dice = random.Random(seed)
         self.seconds: dict[str, list[float]] = defaultdict(list)
@@ -48,7 +49,7 @@ class Reader:
         """The addresses of a session: about one cluster, at one date."""
         dice = self._dice
         cluster = dice.choice(self._clusters)
-        date = dice.choice(self._dates) if dice.random() < _EARLIER else ""
+        date = dice.choice(self._dates) if dice.random() < self._earlier else ""
         top = f"/clusters/{cluster}/{f'at/{date}' if date else 'latest'}"
         api = f"/api/v1/clusters/{cluster}"
         query = f"&at={date}" if date else ""
@@ -96,7 +97,8 @@ class Reader:
             self._streams = await asyncio.open_connection(self._host, self._port)
             return
         body = await _body(reader, head)
-        self.seconds[kind].append(time.perf_counter() - started)
+        earlier = "/at/" in path or "at=2" in path
+        self.seconds[f"{kind}{AT_A_DATE}" if earlier else kind].append(time.perf_counter() - started)
         status = int(head.split(b" ", 2)[1])
         if status != 200:
             self.failed.append(f"{status} {path}")
@@ -115,8 +117,10 @@ async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
     return b"".join(pieces)
 
 
-async def _read(host: str, port: int, clusters: list[str], dates: list[str], readers: int, seconds: float) -> None:
-    several = [Reader(host, port, clusters, dates, seed) for seed in range(readers)]
+async def _read(
+    host: str, port: int, clusters: list[str], dates: list[str], earlier: float, readers: int, seconds: float
+) -> None:
+    several = [Reader(host, port, clusters, dates, earlier, seed) for seed in range(readers)]
     until = time.monotonic() + seconds
     await asyncio.gather(*(each.read(until) for each in several))
     together: dict[str, list[float]] = defaultdict(list)
@@ -128,7 +132,7 @@ async def _read(host: str, port: int, clusters: list[str], dates: list[str], rea
 
 
 def main() -> None:
-    """Read as standard input asks: host, port, clusters, dates, readers, seconds."""
+    """Read as standard input asks: host, port, clusters, dates, share of earlier dates, readers, seconds."""
     asked = orjson.loads(sys.stdin.buffer.read())
     asyncio.run(_read(**asked))
 

@@ -22,6 +22,7 @@ from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import list_deciding_kinds, list_document_kinds
 from scanner.policies.other_sources import list_rights
 from scanner.policies.plan import KindPlan, find_other_versions, plan
+from scanner.policies.pod_security.pods import TEMPLATES
 from scanner.policies.webhooks import list_webhook_kinds
 from scanner.posture.workloads import list_usual_controllers
 from scanner.scan.edges import Cluster
@@ -33,6 +34,18 @@ _REVIEWS: Final = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "sub
 DEFINITIONS: Final = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+CONTROLLER_ACCOUNTS: Final = (
+    "daemon-set-controller",
+    "deployment-controller",
+    "generic-garbage-collector",
+    "job-controller",
+    "pv-protection-controller",
+    "pvc-protection-controller",
+    "replicaset-controller",
+    "replication-controller",
+    "statefulset-controller",
+)
+"""The service accounts in kube-system whose requests `assay preview` makes."""
 METRICS: Final = "/metrics"
 """The path of the API server's metrics."""
 _HOME: Final = "kube-system"
@@ -143,6 +156,40 @@ def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermis
     }
     gaps = (gap for gap in prepared.gaps if gap.where in unread or not parse_missing_right(gap.why))
     return RequiredPermissions(_merge(permissions), tuple(gaps))
+
+
+def list_preview_permissions(cluster: Cluster, options: Options, *, asks_server: bool = False) -> RequiredPermissions:
+    """The permissions that `assay preview` needs: those of a scan, and the lists of pods, their workloads and what plug-ins read.
+
+    If it `asks_server`, also those of `--ask-server`. Raises ClusterError and UsageError as `prepare` does.
+    """
+    needs = list_permissions(cluster, options)
+    kinds = cluster.discover().kinds
+    resources = {(kind.group, kind.plural) for kind in kinds}
+    workloads = sorted({*TEMPLATES, ("", "pods")} & resources)
+    webhooks = [(kind.group, kind.plural) for kind in list_webhook_kinds(kinds)]
+    permissions = [
+        *needs.rights,
+        *(Permission(*each, "list", why="workloads that could not start again") for each in workloads),
+        *(Permission(*each, "list", why="webhooks that change pods") for each in webhooks),
+        *(replace(need, verb="list") for need in _plugin_permissions()),
+        *(_asking_permissions(workloads) if asks_server else ()),
+    ]
+    return RequiredPermissions(_merge(permissions), needs.gaps)
+
+
+def _asking_permissions(workloads: Iterable[tuple[str, str]]) -> Iterator[Permission]:
+    """Those of `assay preview --ask-server`: dry runs need the same permissions as writes."""
+    for account in CONTROLLER_ACCOUNTS:
+        yield Permission(
+            "", "serviceaccounts", "impersonate", _HOME, account, "the requests of controllers, as dry runs"
+        )
+    yield Permission("", "pods", "create", why="pods without a controller, as dry runs")
+    for each in workloads:
+        yield Permission(*each, "patch", why="edits by the user, as dry runs")
+    yield Permission(
+        "apiregistration.k8s.io", "apiservices", "list", why="kinds of aggregated API servers, which may ignore dryRun"
+    )
 
 
 def _plugin_permissions() -> Iterator[Permission]:

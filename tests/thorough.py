@@ -1,4 +1,4 @@
-"""The number of examples of the slowest property tests: a third in the suite, all in `make nightly`."""
+"""What the suite has a part of and `make nightly` has all of: examples of the slowest property tests, and cases of the longest tests."""
 
 from __future__ import annotations
 

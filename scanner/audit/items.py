@@ -78,16 +78,16 @@ class _WithheldPlaces(msgspec.Struct):
 _WITHHELD = msgspec.json.Decoder(_WithheldPlaces)
 
 
-def decode_items(page: Page, *, withheld: bool = False) -> list[Json]:
-    """The items of a page as JSON values, in their order; `withheld` parts of a page of a snapshot are marked.
+def decode_items(page: Page, *, withheld: bool = False) -> Iterator[Json]:
+    """The items of a page as JSON values, one after the other; `withheld` parts of a page of a snapshot are marked.
 
     Raises ValueError for a text that is not a list of items.
     """
-    items = [decode_item(text) for text in split_items(page)]
-    for index, places in (find_withheld(page) if withheld else {}).items():
-        if index < len(items):
-            mark_withheld(items[index], places)
-    return items
+    places = find_withheld(page) if withheld else {}
+    for index, text in enumerate(split_items(page)):
+        item = decode_item(text)
+        mark_withheld(item, places.get(index, ()))
+        yield item
 
 
 def find_withheld(page: Page) -> dict[int, list[Place]]:

@@ -1,48 +1,59 @@
-"""The commands, one file each."""
+"""The commands, one file each: the file of a command is imported when the command runs, or when its own help is printed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Annotated, Any, Protocol
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple, Protocol, cast
 
 import typer
-from typer.core import TyperCommand
-from typer.main import get_command
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
-from scanner.cli.commands import (
-    check,
-    config,
-    controls,
-    db,
-    diff,
-    explain,
-    findings,
-    packet,
-    policies,
-    preview,
-    rbac,
-    reperform,
-    report,
-    runs,
-    sample,
-    scan,
-    scans,
-    serve,
-    snapshot,
-    test,
-    token,
-    trend,
-    verify_parity,
-    version,
-    waiver,
-)
-from scanner.cli.commands.catalog import configure
+from scanner.cli.commands import version
 
 EPILOG = (
     "Exit codes: 0 complete · 1 a gate failed · 2 usage or configuration · 3 the scan is incomplete · "
     "4 could not run (cluster, credentials, database)."
+)
+
+
+class Entry(NamedTuple):
+    """A command in the list of commands. `is_grouped` tells that its help groups the options."""
+
+    name: str
+    short_help: str
+    is_grouped: bool = False
+
+
+ENTRIES: Final = (
+    Entry("scan", "Scan a cluster or files, and report the results.", is_grouped=True),
+    Entry("check", "Decide whether a cluster would admit manifests.", is_grouped=True),
+    Entry("preview", "Show what a change of policies would change.", is_grouped=True),
+    Entry("report", "Print the report of a stored scan."),
+    Entry("scans", "List the stored scans."),
+    Entry("runs", "List the runs and their states, or print a run's completeness sheet."),
+    Entry("findings", "List the findings or problems of a stored scan."),
+    Entry("sample", "Draw a sample of objects, passes, findings or days of runs."),
+    Entry("reperform", "Evaluate the items of a packet again."),
+    Entry("controls", "List the controls of mappings and what a stored scan shows about them."),
+    Entry("packet", "Write the paper of one control over a period."),
+    Entry("diff", "Print what changed between two stored scans, by cause."),
+    Entry("trend", "Print the daily tallies of a cluster."),
+    Entry("policies", "List the policies of a stored scan."),
+    Entry("explain", "Explain a policy, a problem or a finding."),
+    Entry("verify-parity", "Compare verdicts with the API server's own.", is_grouped=True),
+    Entry("serve", "Serve the stored scans as pages that can only be read.", is_grouped=True),
+    Entry("test", "Run policy test suites."),
+    Entry("version", "Print the version."),
+    Entry("waiver", "Check, explain and propose waivers of findings."),
+    Entry("snapshot", "Keep what a scan lists in a file."),
+    Entry("token", "Make bearer tokens for `assay serve`."),
+    Entry("rbac", "Check or generate the RBAC permissions that a scan needs."),
+    Entry("db", "Manage the database."),
+    Entry("config", "Print, check or begin the configuration file."),
 )
 
 
@@ -80,71 +91,70 @@ def _get_panel(param: object) -> str:
     return getattr(param, "rich_help_panel", None) or "Options"
 
 
+# The commands are built when they are needed: all of them together take longer than a small command.
+
+
+def load(entry: Entry) -> typer.Typer:
+    """An application with one command, or one group of commands, which take values from the configuration."""
+    from scanner.cli.commands.catalog import configure
+
+    module = import_module(f"scanner.cli.commands.{entry.name.replace('-', '_')}")
+    one = typer.Typer(rich_markup_mode=None, add_completion=False)
+    if hasattr(module, "application"):
+        one.add_typer(module.application, name=entry.name, short_help=entry.short_help)
+    else:
+        form = GroupedCommand if entry.is_grouped else TyperCommand
+        epilog = getattr(module, "EPILOG", None)
+        one.command(entry.name, cls=form, epilog=epilog, short_help=entry.short_help)(module.command)
+    configure(one)
+    return one
+
+
+class _Commands(Mapping[str, object]):
+    """The commands by their names, each built once."""
+
+    def __init__(self) -> None:
+        self._entries = {entry.name: entry for entry in ENTRIES}
+        self._built: dict[str, object] = {}
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self._built:
+            self._built[name] = get_group(load(self._entries[name])).commands[name]
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class CommandGroup(TyperGroup):
+    """All commands: a list of them imports none."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast("MutableMapping[str, Any]", _Commands())
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - of click's signature
+        """The names, in the order of the help."""
+        return [entry.name for entry in ENTRIES]
+
+    def format_commands(self, ctx: Any, formatter: Formatter) -> None:  # noqa: ARG002 - of click's signature
+        """Write the names with their short helps."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.name, entry.short_help) for entry in ENTRIES])
+
+
 application = typer.Typer(
     name="assay",
+    cls=CommandGroup,
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command(
-    "scan", cls=GroupedCommand, epilog=scan.EPILOG, short_help="Scan a cluster or files, and report the results."
-)(scan.command)
-application.command(
-    "check", cls=GroupedCommand, epilog=check.EPILOG, short_help="Decide whether a cluster would admit manifests."
-)(check.command)
-application.command(
-    "preview", cls=GroupedCommand, epilog=preview.EPILOG, short_help="Show what a change of policies would change."
-)(preview.command)
-application.command("report", short_help="Print the report of a stored scan.")(report.command)
-application.command("scans", short_help="List the stored scans.")(scans.command)
-application.command(
-    "runs", epilog=runs.EPILOG, short_help="List the runs and their states, or print a run's completeness sheet."
-)(runs.command)
-application.command("findings", epilog=findings.EPILOG, short_help="List the findings or problems of a stored scan.")(
-    findings.command
-)
-application.command(
-    "sample", epilog=sample.EPILOG, short_help="Draw a sample of objects, passes, findings or days of runs."
-)(sample.command)
-application.command("reperform", epilog=reperform.EPILOG, short_help="Evaluate the items of a packet again.")(
-    reperform.command
-)
-application.command(
-    "controls",
-    epilog=controls.EPILOG,
-    short_help="List the controls of mappings and what a stored scan shows about them.",
-)(controls.command)
-application.command("packet", epilog=packet.EPILOG, short_help="Write the paper of one control over a period.")(
-    packet.command
-)
-application.command("diff", epilog=diff.EPILOG, short_help="Print what changed between two stored scans, by cause.")(
-    diff.command
-)
-application.command("trend", epilog=trend.EPILOG, short_help="Print the daily tallies of a cluster.")(trend.command)
-application.command("policies", short_help="List the policies of a stored scan.")(policies.command)
-application.command("explain", short_help="Explain a policy, a problem or a finding.")(explain.command)
-application.command(
-    "verify-parity",
-    cls=GroupedCommand,
-    epilog=verify_parity.EPILOG,
-    short_help="Compare verdicts with the API server's own.",
-)(verify_parity.command)
-application.command(
-    "serve",
-    cls=GroupedCommand,
-    epilog=serve.EPILOG,
-    short_help="Serve the stored scans as pages that can only be read.",
-)(serve.command)
-application.command("test", epilog=test.EPILOG, short_help="Run policy test suites.")(test.command)
-application.add_typer(waiver.application, name="waiver", short_help="Check, explain and propose waivers of findings.")
-application.add_typer(snapshot.application, name="snapshot", short_help="Keep what a scan lists in a file.")
-application.add_typer(token.application, name="token", short_help="Make bearer tokens for `assay serve`.")
-application.add_typer(rbac.application, name="rbac")
-application.add_typer(db.application, name="db")
-application.add_typer(config.application, name="config", short_help="Print, check or begin the configuration file.")
-application.command("version")(version.command)
 
 
 @application.callback()
@@ -157,10 +167,7 @@ def _root(
     """Audit existing cluster objects against admission policies."""
 
 
-configure(application)
-
-
 @cache
 def build_commands() -> Callable[..., object]:
-    """The command line, built once: building takes longer than parsing, and a process may run many commands."""
+    """The command line, built once: a process may run many commands."""
     return get_command(application)

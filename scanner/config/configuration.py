@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scanner.config.combinations import ValueSource
 from scanner.config.environment import report_unknown, select_variables
-from scanner.config.file import File, find_file, read_file
-from scanner.config.masking import mask_document
+from scanner.config.file import File, find_file
 from scanner.config.setting import Plain, Setting, parse_text
-from scanner.documents.nodes import Position
 from scanner.errors import UsageError
-from scanner.model.access_token import AccessToken
-from scanner.model.json import Json
-from scanner.posture.routes import Route
-from scanner.posture.settings import DEFAULT_SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from scanner.documents.nodes import Position
+    from scanner.model.access_token import AccessToken
+    from scanner.model.json import Json
+    from scanner.posture.routes import Route
+    from scanner.posture.settings import Settings
 
 NO_FILE: Final = File()
 
@@ -41,14 +42,14 @@ class SettingValue:
 class Configuration:
     """The effective values besides flags, in the order of the settings; the file; the settings of reports; the tokens; and the routes of notifications.
 
-    `path` and `digest` are empty without a file. The digest covers the content without secrets. `unflagged_values` are the values
+    `path` and `digest` are empty, and `posture` is None, without a file. The digest covers the content without secrets. `unflagged_values` are the values
     of keys without a flag as the file has them, with their places.
     """
 
     path: str = ""
     digest: str = ""
     values: Mapping[str, SettingValue] = field(default_factory=dict)
-    posture: Settings = DEFAULT_SETTINGS
+    posture: Settings | None = None
     tokens: tuple[AccessToken, ...] = ()
     routes: tuple[Route, ...] = ()
     unflagged_values: Mapping[str, tuple[Json, Position]] = field(default_factory=dict)
@@ -90,7 +91,11 @@ def list_errors(settings: Iterable[Setting], named: str, environment: Mapping[st
 
 def _read_file(settings: tuple[Setting, ...], named: str, environment: Mapping[str, str]) -> File:
     path = find_file(named, environment, Path())
-    return NO_FILE if path is None else read_file(path, settings)
+    if path is None:
+        return NO_FILE
+    from scanner.config.file_reader import read_file
+
+    return read_file(path, settings)
 
 
 def _report_unknown(settings: tuple[Setting, ...], environment: Mapping[str, str]) -> Iterator[UsageError]:
@@ -109,6 +114,8 @@ def _find_value(setting: Setting, file: File, environment: Mapping[str, str]) ->
 
 def mask_value(value: SettingValue) -> Json:
     """A value as it may be shown."""
+    from scanner.config.masking import mask_document
+
     plain: Json = list(value.value) if isinstance(value.value, tuple) else value.value
     return mask_document(plain, value.setting.key)
 

@@ -69,7 +69,7 @@ def get_settings(controls: Sequence[Path] = ()) -> Settings:
     from scanner.posture.settings import DEFAULT_SETTINGS
 
     running = _CURRENT.get()
-    configured = running.configuration.posture if running else DEFAULT_SETTINGS
+    configured = (running.configuration.posture if running else None) or DEFAULT_SETTINGS
     return replace(configured, frameworks=_read_frameworks(controls)) if controls else configured
 
 

@@ -137,8 +137,15 @@ def group_findings(findings: Iterable[Finding]) -> Found:
     grouped: defaultdict[Identity, defaultdict[PolicyKey, list[Finding]]] = defaultdict(lambda: defaultdict(list))
     for finding in findings:
         if not finding.excepted_by:
-            grouped[Identity(finding.namespace, finding.name, finding.uid)][finding.policy_key].append(finding)
+            key = Identity(finding.namespace, finding.name, finding.uid)
+            grouped[key][finding.policy_key].append(_drop_excerpt(finding))
     return grouped
+
+
+def _drop_excerpt(finding: Finding) -> Finding:
+    """The finding without the excerpt of its object, which no preview shows."""
+    evidence = finding.evidence
+    return finding._replace(evidence=replace(evidence, excerpt="")) if evidence.excerpt else finding
 
 
 def compare(

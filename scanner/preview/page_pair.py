@@ -30,6 +30,8 @@ from scanner.preview.differences import (
     find_strictest,
     group_findings,
 )
+from scanner.preview.object_requests import ObjectRequests
+from scanner.preview.workload_risks import NO_RISKS, PageRisks
 
 _WITHOUT_OUTCOME: Final = frozenset({SkipReason.NOT_AUDITABLE.value, SkipReason.REDACTED.value})
 
@@ -38,10 +40,12 @@ _WITHOUT_OUTCOME: Final = frozenset({SkipReason.NOT_AUDITABLE.value, SkipReason.
 class ComparedPage(PageResult):
     """The result of a page, without findings, and the objects that the change concerns.
 
-    `not_auditable` counts, by policy, the checks of the rules after the change that only a server can decide.
+    `not_auditable` counts, by policy, the checks of the rules after the change that only a server can decide. `risks` are those of
+    the requests about the objects.
     """
 
     differences: tuple[ObjectDifference, ...] = ()
+    risks: PageRisks = NO_RISKS
     not_auditable: Mapping[PolicyKey, int] | None = None
 
 
@@ -82,11 +86,16 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PagePair:
-    """Evaluates pages by the rules `before` and `after` the change; `others` are the policies that it leaves alone."""
+    """Evaluates pages by the rules `before` and `after` the change; `others` are the policies that it leaves alone.
+
+    `requests` are made about the objects of `requested` kinds.
+    """
 
     before: Side
     after: Side
     others: Side
+    requests: ObjectRequests
+    requested: frozenset[Kind]
 
     @property
     def context(self) -> EvaluationContext:
@@ -96,14 +105,25 @@ class PagePair:
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> ComparedPage:
         """The differences of every object of a page, each evaluated once; objects whose identity is in `evaluated` are left out."""
         del plan
-        before, after = self.before.evaluate(page, evaluated), self.after.evaluate(page, evaluated)
+        after = self.after.evaluate(page, evaluated)
+        compared = page.kind in self.before.plans or page.kind in self.after.plans
+        result = self._compare(page, after, evaluated) if compared else _make_compared(after)
+        if page.kind not in self.requested:
+            return result
+        risks = self.requests.find_risks(page, after.identities)
+        return replace(result, risks=risks, gaps=(*result.gaps, *risks.gaps))
+
+    def _compare(self, page: Page, after: PageResult, evaluated: AbstractSet[str]) -> ComparedPage:
+        """The differences of the objects of a page, given the results of the rules after the change."""
+        before = self.before.evaluate(page, evaluated)
         gaps = dict.fromkeys((*before.gaps, *after.gaps))
         sides = self.before.group(before), self.after.group(after)
         needed = any(side.found or side.possible for side in sides)
         members = tuple(unpack(page.kind, after.examined)) if needed else ()
         differences = tuple(compare(members, *sides, {}))
         if differences and page.kind in self.others.plans:
-            unchanged = self.others.evaluate(page, evaluated)
+            compared = {each.object.uid or f"{each.object.namespace}/{each.object.name}" for each in differences}
+            unchanged = self.others.evaluate(page, {*evaluated, *after.identities} - compared)
             gaps |= dict.fromkeys(unchanged.gaps)
             differences = tuple(compare(members, *sides, group_findings(unchanged.findings)))
         result = replace(
@@ -128,7 +148,7 @@ def _doubt(each: PolicyDifference) -> PolicyDifference:
     return replace(each, difference=Difference.UNDECIDED)
 
 
-def _make_compared(result: PageResult, differences: tuple[ObjectDifference, ...]) -> ComparedPage:
+def _make_compared(result: PageResult, differences: tuple[ObjectDifference, ...] = ()) -> ComparedPage:
     values = {field.name: getattr(result, field.name) for field in fields(PageResult)}
     values |= {"tallies": {}, "findings": (), "places": (), "sets": b"", "examined": b""}
     return ComparedPage(**values, differences=differences, not_auditable=_count_not_auditable(result))

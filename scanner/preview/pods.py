@@ -14,7 +14,7 @@ from scanner.policies.pod_security.pods import TEMPLATES, find_template
 
 PODS: Final = Kind("", "v1", "Pod", "pods", namespaced=True)
 _ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
-_CONTROLLERS: Final = {
+CONTROLLERS: Final = {
     ("", "replicationcontrollers"): ("replication-controller", None),
     ("apps", "replicasets"): ("replicaset-controller", None),
     ("apps", "deployments"): ("replicaset-controller", ("apps/v1", "ReplicaSet")),
@@ -30,7 +30,7 @@ _MARK: Final = "00000000-0000-0000-0000-000000000000"
 
 def has_pods(kind: Kind) -> bool:
     """Return whether a controller creates pods from the template of the objects of a kind."""
-    return (kind.group, kind.plural) in _CONTROLLERS and (kind.group, kind.plural) in TEMPLATES
+    return (kind.group, kind.plural) in CONTROLLERS and (kind.group, kind.plural) in TEMPLATES
 
 
 def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
@@ -39,7 +39,7 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
     found = find_template(kind, workload.body) if has_pods(kind) else None
     if found is None:
         return None
-    account, between = _CONTROLLERS[kind.group, kind.plural]
+    account, between = CONTROLLERS[kind.group, kind.plural]
     owner_version, owner_kind = between or (kind.api_version, kind.kind)
     owner_name = f"{workload.name}{_SUFFIX}" if between else workload.name
     owner: dict[str, Json] = {
@@ -89,5 +89,5 @@ def scrub_pod(pod: Resource) -> Resource:
 
 def find_creator(group: str, kind: str) -> UserInfo | None:
     """The user that creates the pods of a controller, None for one that is not of kube-controller-manager."""
-    found = _CONTROLLERS.get((group, f"{kind.lower()}s"))
+    found = CONTROLLERS.get((group, f"{kind.lower()}s"))
     return build_user_info(_ACCOUNT.format(found[0])) if found else None

@@ -81,3 +81,13 @@ def _prepare_custom(definition: Custom, old: JsonObject | None, body: JsonObject
         return custom.store_custom(definition, old, body)
     start = {name: value for name, value in body.items() if not (definition.has_status and name in _EMPTY_STATUS)}
     return custom.store_custom(definition, start, start)
+
+
+def make_stored_request(resource: Resource, schema: Schema | None) -> Requested:
+    """The request that creates an object of which a server has decoded every field, such as the template of a stored workload.
+
+    A pod has defaults that its template has not. The result is that of `make_request`, without the other steps.
+    """
+    if schema is None or not schema.builtin:
+        return Requested(resource, schema)
+    return Requested(resource_of(resource.kind, registry.decode(schema, resource.body)), schema)

@@ -16,18 +16,21 @@ from scanner.audit.population import record_object
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap, GapKind, WouldChange
 from scanner.model.policy import PolicyKey, policy_label
-from scanner.model.population import NOTHING_KEPT, Controller, GroupKind, KeptOfObject, PopulationMember, Workload
+from scanner.model.population import NOTHING_KEPT, GroupKind, KeptOfObject, PopulationMember, Workload
 from scanner.model.resource import NAMESPACES, Kind, resource_of
 from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, ScanEnd, Unneeded
 from scanner.policies.plan import KindPlan, plan
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
+from scanner.preview.asked_requests import RequestAsker, RequestWriter
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
+from scanner.preview.object_requests import ObjectRequests
 from scanner.preview.page_pair import ComparedPage, PagePair, Side
+from scanner.preview.risk_rules import make_risk_rules, may_deny
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
-from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata, make_risk_rules
+from scanner.preview.verdict import API_SERVER, DIFFERS
+from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata
 from scanner.scan.edges import Cluster, PageSink, Progress
-from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.options import Options
 from scanner.scan.policy_set import needs_namespaces
 from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
@@ -82,7 +85,8 @@ class PreviewResult:
 
     `causes` are the parts of the change, `objects` those that it concerns, and `workloads` those that could no longer start, be
     updated or deleted, both the worst first. `examined` counts the objects that were
-    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not.
+    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not. `asked` counts the
+    requests about which the API server was asked, by how its answers relate to the decisions; None if it was not to be asked.
     """
 
     cluster: ClusterIdentity
@@ -95,6 +99,7 @@ class PreviewResult:
     coverage: tuple[Coverage, ...] = ()
     gaps: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = ()
+    asked: Mapping[str, int] | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -102,6 +107,11 @@ class PreviewResult:
         undecided = any(each.difference.worst is Difference.UNDECIDED for each in self.objects)
         of_workloads = any(not risk.is_refused for each in self.workloads for risk in each.risks)
         return not (self.gaps or undecided or of_workloads)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the API server decided otherwise about some request."""
+        return bool(self.asked and self.asked.get(DIFFERS))
 
     def find_causes(self, each: PolicyDifference, namespace: str) -> tuple[Cause, ...]:
         """The parts of the change that concern a policy, about objects of a namespace."""
@@ -129,6 +139,7 @@ def preview(
     *,
     owners: Owners = DEFAULT_OWNERS,
     as_manager: bool = False,
+    writer: RequestWriter | None = None,
     progress: Progress = lambda _: None,
     workers: int = 1,
     fork_after_bytes: int = 0,
@@ -136,24 +147,31 @@ def preview(
     """Compare the rules of a cluster with the same rules after a change, on every object that a changed policy can match.
 
     `owners` names the teams. The requests of controllers are made by their own service accounts, or `as_manager` by the one user of
-    kube-controller-manager. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
+    kube-controller-manager. With a `writer`, the API server is asked about requests under its own rules. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
     """
     gathered = gather(cluster, options, keep_lists=True)
     changed, causes = apply_change(change, gathered, options.languages)
     before, after = plan_scan(gathered, options, now), plan_scan(changed, options, now)
     _reject_refused(change, after)
     sides = _split(before, after, causes)
-    comparer = _Comparer()
+    risk_rules = make_risk_rules(before, after, sorted(sides.changed))
+    asker = RequestAsker(writer, cluster.requester()) if writer else None
+    requests = ObjectRequests(gathered, risk_rules, after, as_manager=as_manager, asker=asker)
+    compared = tuple(each.kind for each in sides.plans)
+    requested = frozenset(requests.list_kinds(compared))
+    plans = (*sides.plans, *(KindPlan(kind, ()) for kind in sorted(requested.difference(compared))))
+    finder = RiskFinder(gathered, after)
+    comparer = _Comparer(finder)
     recorder = ScanRecorder(comparer, "", progress)
     recorder.gaps = [*dict.fromkeys((*before.gaps, *after.gaps))]
-    evaluation = replace(after.evaluation, plans=sides.plans)
+    evaluation = replace(after.evaluation, plans=plans)
     single = any(language.single_process for language in options.languages)
     gathered.listing.fetch_ahead()
     with (
         collect_rarely(),
         Workers(
-            sides.pair,
-            sides.plans,
+            PagePair(sides.before, sides.after, sides.others, requests, requested),
+            plans,
             gathered.listing.relay,
             cluster.pause,
             count=1 if single else workers,
@@ -161,14 +179,16 @@ def preview(
         ) as pool,
     ):
         recorder.record(evaluation, gathered.listing, pool)
-    finder = RiskFinder(gathered, make_risk_rules(before, after, sorted(sides.changed)), after, as_manager=as_manager)
-    risks = finder.find(owners, [each.kind for each in sides.plans])
-    known = {gap.where for gap in recorder.gaps}
-    recorder.gaps += [gap for gap in finder.gaps if gap.where not in known]
+    workloads = finder.read_workloads(each.object for each in comparer.objects)
     recorder.notes += finder.notes
-    objects = _find_workloads(comparer.objects, gathered, after, owners, recorder)
+    objects = _add_workloads(comparer.objects, workloads, gathered, after, owners)
     objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
+    risks = finder.conclude(owners, workloads, requests.ask)
+    for why in asker.reasons if asker else ():
+        recorder.gaps.append(Gap(GapKind.EVALUATION, API_SERVER, f"could not be asked: {why}"))
     end = recorder.end(replace(after, evaluation=evaluation), now, options)
+    places = {f"{kind.api_version}/{kind.kind}": kind in compared for kind in (*compared, *requested)}
+    coverage = tuple(each for each in end.coverage if places[f"{each.api_version}/{each.kind}"])
     return PreviewResult(
         cluster=gathered.identity,
         user=gathered.user.username,
@@ -176,12 +196,20 @@ def preview(
         objects=tuple(sorted(objects, key=_rank)),
         workloads=risks,
         policies=tuple(sorted(sides.changed)),
-        examined=sum(each.objects for each in end.coverage),
-        coverage=end.coverage,
-        gaps=end.gaps,
+        examined=sum(each.objects for each in coverage),
+        coverage=coverage,
+        gaps=tuple(_explain(gap, places) for gap in end.gaps),
         notes=tuple(_list_notes(end, comparer)),
+        asked=asker.counts if asker else None,
         _param_kinds=_list_param_kinds((*before.evaluation.bound, *after.evaluation.bound)),
     )
+
+
+def _explain(gap: Gap, places: Mapping[str, bool]) -> Gap:
+    """The gap; without the list of a kind that is not compared, only requests about its objects are missing."""
+    if gap.kind is not GapKind.LIST or places.get(gap.where, True):
+        return gap
+    return replace(gap, why=f"workloads that could not start again may be missing: {gap.why}")
 
 
 def _list_notes(end: ScanEnd, comparer: _Comparer) -> Iterator[str]:
@@ -211,9 +239,11 @@ def _list_param_kinds(bound: Iterable[BoundPolicy]) -> dict[PolicyKey, tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The two sides of a comparison, the kinds to list, and the policies that the change concerns."""
+    """The two sides of a comparison, the policies that are on both, the kinds to list, and the policies that the change concerns."""
 
-    pair: PagePair
+    before: Side
+    after: Side
+    others: Side
     plans: tuple[KindPlan, ...]
     changed: frozenset[PolicyKey]
 
@@ -232,12 +262,12 @@ def _split(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -
         [
             bound
             for bound in after.evaluation.bound
-            if bound.policy.key not in changed and policy_label(bound.policy.key) not in unknown and _may_deny(bound)
+            if bound.policy.key not in changed and policy_label(bound.policy.key) not in unknown and may_deny(bound)
         ],
     )
     kinds = sorted({*sides[0].plans, *sides[1].plans})
     plans = tuple(KindPlan(kind, _join_plans(kind, sides)) for kind in kinds)
-    return _Sides(PagePair(one, other, others), plans, changed)
+    return _Sides(one, other, others, plans, changed)
 
 
 def _join_plans(kind: Kind, sides: Iterable[Side]) -> tuple[tuple[BoundPolicy, Kind], ...]:
@@ -249,12 +279,6 @@ def _make_side(prepared: PreparedScan, bound: Sequence[BoundPolicy]) -> Side:
     plans = plan(prepared.served, bound, context.operations, context.relabelled)
     evaluator = replace(prepared.evaluation.page_evaluator, fast_paths={})
     return Side(evaluator, {each.kind: each for each in plans})
-
-
-def _may_deny(bound: BoundPolicy) -> bool:
-    """Return whether a policy can deny a request; errors of its configuration deny with any action."""
-    has_deny = any("Deny" in binding.actions for binding in bound.bindings)
-    return bound.combination is None and (has_deny or bound.policy.param_kind is not None)
 
 
 def _find_changed(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -> frozenset[PolicyKey]:
@@ -291,7 +315,8 @@ def _is_concerned(
 class _Comparer(PageSink):
     """The store of a preview: it keeps the objects with a difference, and nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, finder: RiskFinder) -> None:
+        self._finder = finder
         self.objects: list[ObjectDifference] = []
         self.not_auditable: Counter[PolicyKey] = Counter()
 
@@ -301,6 +326,7 @@ class _Comparer(PageSink):
         if isinstance(result, ComparedPage):
             self.objects += result.differences
             self.not_auditable.update(result.not_auditable or {})
+            self._finder.add(result.risks)
 
     def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep nothing."""
@@ -312,25 +338,14 @@ class _Comparer(PageSink):
         return ()
 
 
-def _find_workloads(
+def _add_workloads(
     differences: Sequence[ObjectDifference],
+    workloads: Workloads,
     gathered: GatheredRules,
     after: PreparedScan,
     owners: Owners,
-    recorder: ScanRecorder,
 ) -> list[PreviewedObject]:
-    """The objects with their workloads and owners. The objects between are listed only if an object with a difference has a controller."""
-    kinds = gathered.discovery.kinds
-    workloads = Workloads({(kind.group, kind.kind): kind.namespaced for kind in kinds})
-    controllers: dict[GroupKind, Controller] = {
-        each.object.controller.group_kind: each.object.controller for each in differences if each.object.controller
-    }
-    for step in list_intermediate_pages(gathered.listing, controllers.values(), (), kinds) if controllers else ():
-        if isinstance(step, IntermediateNote):
-            recorder.notes.append(step.text)
-            continue
-        for member in step.objects:
-            workloads.add(member)
+    """The objects with their workloads and owners."""
     keys = after.context.kept_keys
     bodies = gathered.namespaces.by_name.items()
     namespaces = {name: keep_metadata(record_object(resource_of(NAMESPACES, body), keys)) for name, body in bodies}

@@ -6,6 +6,7 @@ refusal, so verdicts are compared, and not messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -29,7 +30,7 @@ from scanner.preview.verdict import (
     find_verdict,
 )
 
-_FOREIGN: Final = "an aggregated API server serves the kind, or may, and it may ignore dryRun"
+FOREIGN: Final = "an aggregated API server serves the kind, or may, and it may ignore dryRun"
 _BY_POLICIES: Final = ("policy '", 'policy "')
 """The beginnings of a refusal by a mutating policy."""
 
@@ -55,12 +56,12 @@ def ask_server(
     """
     resource = new.resource
     if applier.is_foreign(resource.kind):
-        return _without_answer(checked, _FOREIGN)
+        return _without_answer(checked, FOREIGN)
     try:
         response = applier.apply(resource.kind, resource.body)
     except ListFailed as error:
         return _without_answer(checked, str(error))
-    known = _is_about_policies(response) or _is_by_plugin(response, checked)
+    known = is_by_policy(response) or is_by_plugin(response, checked.select(Effect.REFUSES))
     unrelated = None if known else read_unrelated(response, "CREATE", resource.kind.resource)
     if unrelated and unrelated.permission:
         return _without_answer(checked, unrelated.reason)
@@ -72,15 +73,16 @@ def ask_server(
     return replace(checked, server=ServerAnswer(verdict, compared, text or _show_warnings(response, resource)))
 
 
-def _is_about_policies(response: Response) -> bool:
+def is_by_policy(response: Response) -> bool:
+    """Return whether a policy or Pod Security refuses the object."""
     if read_denial(response) or find_refusal(response):
         return True
     return any(mark in response.message for mark in _BY_POLICIES) and " denied request: " in response.message
 
 
-def _is_by_plugin(response: Response, checked: CheckedObject) -> bool:
+def is_by_plugin(response: Response, refusals: Iterable[Decision]) -> bool:
     """Return whether the server refuses the object with the message of a plug-in that Assay evaluates."""
-    return any(each.policy in BUILT_IN and each.message in response.message for each in checked.select(Effect.REFUSES))
+    return any(each.policy in BUILT_IN and each.message in response.message for each in refusals)
 
 
 def _read_verdict(response: Response) -> Verdict:

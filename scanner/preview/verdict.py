@@ -95,6 +95,8 @@ class ServerAnswer:
 AGREES: Final = "agrees"
 DIFFERS: Final = "differs"
 NOT_COMPARED: Final = "notCompared"
+NOT_ASKED: Final = "notAsked"
+"""There is no answer: a permission is missing, for example."""
 
 
 @dataclass(frozen=True, slots=True)

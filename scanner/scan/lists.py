@@ -44,8 +44,8 @@ class ScanLists:
         self.scoped = scope.namespaces
         self.namespaces = scope.namespaces or ("",)
 
-    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",)) -> Iterator[Resource]:
-        """Every object of a kind in some namespaces, once. The scope of the scan does not apply.
+    def list_all(self, kind: Kind, namespaces: Iterable[str] = ("",), *, keep: bool = True) -> Iterator[Resource]:
+        """Every object of a kind in some namespaces, once. The scope of the scan does not apply. Without `keep` no list is kept.
 
         The empty namespace stands for all of them. The list of all Namespaces is made once. Raises ListFailed, and ValueError for a
         page that cannot be decoded.
@@ -53,15 +53,15 @@ class ScanLists:
         identities: set[tuple[str, str]] = set()
         for namespace in namespaces:
             for resource in (
-                self._list_once(kind, namespace) if kind != NAMESPACES else self._list_namespaces(namespace)
+                self._list_once(kind, namespace, keep=keep) if kind != NAMESPACES else self._list_namespaces(namespace)
             ):
                 if (resource.namespace, resource.name) not in identities:
                     identities.add((resource.namespace, resource.name))
                     yield resource
 
-    def _list_once(self, kind: Kind, namespace: str) -> Iterable[Resource]:
+    def _list_once(self, kind: Kind, namespace: str, *, keep: bool) -> Iterable[Resource]:
         """The objects of one list, from the kept ones if lists are kept. A list that fails is made again."""
-        if self._kept is None:
+        if self._kept is None or not keep:
             return self._list(kind, namespace)
         if (kind, namespace) not in self._kept:
             self._kept[kind, namespace] = tuple(self._list(kind, namespace))
@@ -195,7 +195,7 @@ class RepeatedLists:
 def _advise_to_skip(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     """The pages of a kind that a scan needs for nothing else: a missing right has a second remedy.
 
-    Policies, params, namespaces and what expressions read are needed whichever kinds are left out.
+    Policies, params, namespaces and what expressions read are needed also if their kinds are left out.
     """
     try:
         yield from pages

@@ -195,7 +195,7 @@ def test_a_function_that_often_raises_is_replaced() -> None:
     )
     with_fast_path = PageEvaluator(context, fast_paths={PODS: fast_path}).evaluate(bodies, kind_plan)
     without = PageEvaluator(context, fast_paths={PODS: NoFastPath(context, kind_plan)}).evaluate(bodies, kind_plan)
-    last = resource_of(PODS, decode_items(bodies)[299])  # type: ignore[arg-type] # it is an object
+    last = resource_of(PODS, [*decode_items(bodies)][299])  # type: ignore[arg-type] # it is an object
     assert [] == fast_path.get_tally("default").find_not_passed(last, 100, 1)
     assert facts(without) == facts(with_fast_path)
 

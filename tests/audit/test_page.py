@@ -55,20 +55,20 @@ def page_result(*items: Any, policy: Document | None = None, **context: Any) -> 
 )
 def test_numbers_are_decoded_as_the_api_server_decodes_them(data: str, values: list[object]) -> None:
     """An integer within 64 bits stays an integer; a larger one becomes a double."""
-    decoded = decode_items(Page(PODS, 1, f'{{"items": [{data}]}}'.encode()))
+    decoded = [*decode_items(Page(PODS, 1, f'{{"items": [{data}]}}'.encode()))]
     assert [(type(value), value) for value in values] == [(type(value), value) for value in decoded]
 
 
 def test_an_empty_list_may_be_null() -> None:
     """Go encodes an empty slice as null."""
-    assert [] == decode_items(Page(PODS, 1, b'{"items": null}'))
+    assert [] == [*decode_items(Page(PODS, 1, b'{"items": null}'))]
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b'{"items": {}}', b"nope", b'{"items": ["\xff"]}'])
 def test_a_text_that_is_no_list_is_rejected(data: bytes) -> None:
     """Such a text is not mistaken for an empty list."""
     with pytest.raises(ValueError, match=r".+"):
-        decode_items(Page(PODS, 1, data))
+        next(decode_items(Page(PODS, 1, data)))
 
 
 def test_items_get_their_kind_back() -> None:

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.report.records import hostile_record, large_record, partial_record
 from tests.requirements import CHROMIUM
 
 from .reports import example_report, folded_record, owned_record, rendered, with_status
+from .visits import Visit, visit_to
 
 _PATIENCE = 10_000
 """Milliseconds for which a test waits for a page: many tests may run at once."""
-
-
-@dataclass
-class Opened:
-    """A page of a report; `faults` are errors on its console and requests to other places, `clicks` counts those of the user."""
-
-    page: Page
-    folder: Path
-    faults: list[str] = field(default_factory=list)
-    clicks: int = 0
-
-    def open(self, path: str) -> Page:
-        """Go to a page of the report, by its path and fragment."""
-        self.page.goto(f"{self.folder.as_uri()}/{path}")
-        return self.page
-
-    def click(self, name: str, role: Literal["link", "button"] = "link") -> None:
-        """Click the first link or button with this text."""
-        self.page.get_by_role(role, name=name).first.click()
-        self.clicks += 1
-
-    def choose(self, name: str, value: str) -> None:
-        """Choose a value of a field of the list, which is a click, too."""
-        self.page.locator(f".filter select[name={name}]").select_option(value)
-        self.clicks += 1
-
-    def rows(self) -> list[str]:
-        """The texts of the rows of the list of findings, one after the other."""
-        return [" ".join(text.split()) for text in self.page.locator(".problems tbody tr").all_inner_texts()]
-
-    def shown(self, caption: str) -> list[str]:
-        """The rows, when the caption of the list is this text."""
-        self.page.get_by_role("table").get_by_text(caption, exact=True).wait_for()
-        return self.rows()
 
 
 @pytest.fixture(scope="session")
@@ -116,21 +82,11 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def report(page: Page, small: Path) -> Opened:
+def report(page: Page, small: Path) -> Visit:
     """The small report, not opened yet."""
     return opened(page, small)
 
 
-def opened(page: Page, folder: Path) -> Opened:
+def opened(page: Page, folder: Path) -> Visit:
     """A report whose faults are collected."""
-    report = Opened(page, folder)
-
-    def note(request: Request) -> None:
-        if not request.url.startswith((f"{folder.as_uri()}/", "data:")):
-            report.faults.append(request.url)
-
-    page.on("request", note)
-    page.on("console", lambda message: report.faults.append(message.text))
-    page.on("dialog", lambda dialog: report.faults.append(dialog.message))
-    page.on("pageerror", lambda error: report.faults.append(str(error)))
-    return report
+    return visit_to(page, folder.as_uri())

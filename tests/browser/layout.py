@@ -7,8 +7,12 @@ from typing import Final
 
 from playwright.sync_api import Page
 
+from tests.thorough import FULL
+
 WINDOWS: Final = {(1400, 900): 300, (390, 844): 420}
 """The sizes of windows, on a desk and on a phone, and the highest place of the first row of a list, in pixels."""
+MODES: Final = [("light", 1400), ("dark", 390), *([("dark", 1400), ("light", 390)] if FULL else [])]
+"""The schemes of colours and the widths of windows: each of them once, or in every pair."""
 _FIRST_ROW: Final = """
 () => {
   const rows = [...document.querySelectorAll("main tbody tr")].filter(each => each.checkVisibility());

@@ -13,7 +13,7 @@ from scanner.model.scans.register import DayCounts, Register
 from scanner.model.scans.scan import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
-from tests.command import assay
+from tests.command import assay_here
 from tests.report.in_memory import ScanInMemory
 from tests.report.records import STARTED, finding, small_record, with_findings
 from tests.report.test_charts import charted
@@ -105,8 +105,8 @@ def example_report(home: Path) -> Path:
         *(flag for name in ("policies", "policies-mutating", "policies-kyverno") for flag in ("-f", examples / name)),
         *("--cluster-name", "shop", "--db", home / "assay.db", "--keep-annotation", "example.com/owner", "-q"),
     ]
-    first = assay("scan", "--from", examples / "cluster" / "before", *shared, home=home)
-    later = assay(
+    first = assay_here("scan", "--from", examples / "cluster" / "before", *shared, home=home)
+    later = assay_here(
         *("scan", "--from", examples / "cluster" / "after", *shared, "--html", home / "report"),
         *("-f", examples / "policies-unbound", "--assume-bound", "graceful-shutdown=Warn"),
         *("--controls", examples / "controls", "--waivers", home / "waivers.yaml"),

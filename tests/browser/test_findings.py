@@ -10,13 +10,14 @@ from playwright.sync_api import Browser, Page
 
 from scanner.report.lists.filters import STATUSES
 
-from .conftest import Opened, opened
+from .conftest import opened
+from .visits import Visit
 
 _LINES = 100
 """Pixels of a row that is one line."""
 
 
-def test_a_link_with_a_filter_shows_what_matches(report: Opened) -> None:
+def test_a_link_with_a_filter_shows_what_matches(report: Visit) -> None:
     """The fragment of the address is the filter."""
     report.open("findings.html#action=Deny&namespace=pay")
     (row,) = report.shown("Rows 1 to 1 of 1 that match")
@@ -69,7 +70,7 @@ def test_the_verdict_counts_the_gaps_to_which_it_leads(page: Page, partial: Path
     assert int(words.split()[0]) == page.locator("section[aria-labelledby=gaps] tbody tr").count()
 
 
-def test_a_filter_is_kept_in_the_address(report: Opened) -> None:
+def test_a_filter_is_kept_in_the_address(report: Visit) -> None:
     """A chosen field can be sent as a link; without fields, the whole list is shown again."""
     page = report.open("findings.html")
     before = report.rows()
@@ -82,7 +83,7 @@ def test_a_filter_is_kept_in_the_address(report: Opened) -> None:
     assert before == report.rows()
 
 
-def test_the_script_writes_the_rows_of_the_page(report: Opened) -> None:
+def test_the_script_writes_the_rows_of_the_page(report: Visit) -> None:
     """A filter that all rows match gives the same HTML as the page without a filter."""
     page = report.open("findings.html")
     written = page.locator(".problems tbody tr").evaluate_all("rows => rows.map(row => row.innerText)")
@@ -91,7 +92,7 @@ def test_the_script_writes_the_rows_of_the_page(report: Opened) -> None:
     assert written == page.locator(".problems tbody tr").evaluate_all("rows => rows.map(row => row.innerText)")
 
 
-def test_text_finds_messages_and_rules(report: Opened) -> None:
+def test_text_finds_messages_and_rules(report: Visit) -> None:
     """Every word must be in the names, the messages or the rule of a row."""
     page = report.open("findings.html")
     page.get_by_label("Text").fill("10 ALLOWED max-rep")
@@ -101,7 +102,7 @@ def test_text_finds_messages_and_rules(report: Opened) -> None:
     assert [] == report.shown("No row matches")
 
 
-def test_a_link_to_a_part_of_the_page_keeps_the_filter(report: Opened) -> None:
+def test_a_link_to_a_part_of_the_page_keeps_the_filter(report: Visit) -> None:
     """The link that skips the navigation is the first one that Tab reaches."""
     page = report.open("findings.html#action=Deny&namespace=pay")
     rows = report.shown("Rows 1 to 1 of 1 that match")
@@ -148,7 +149,8 @@ def test_findings_are_sorted(page: Page, large: Path) -> None:
     report = opened(page, large)
     report.open("findings.html#sort=workload")
     first = report.shown("Rows 1 to 100 of 1,000 that match")
-    page.get_by_role("navigation", name="Pages, below the list").get_by_role("link", name="Page 2", exact=True).click()
+    pages = page.get_by_role("navigation", name="Pages, below the list")
+    report.follow(pages.get_by_role("link", name="Page 2", exact=True))
     second = report.shown("Rows 101 to 200 of 1,000 that match")
     assert page.url.endswith("#sort=workload&page=2")
     assert [row.split()[3] for row in (*first, *second)] == sorted(row.split()[3] for row in (*first, *second))
@@ -168,7 +170,7 @@ def test_findings_are_sorted(page: Page, large: Path) -> None:
         ("workload=Deployment shop/ledger", []),
     ],
 )
-def test_a_name_may_be_a_glob(report: Opened, fields: str, rows: list[str]) -> None:
+def test_a_name_may_be_a_glob(report: Visit, fields: str, rows: list[str]) -> None:
     """As in `assay findings`; the field of a glob keeps it when another field changes."""
     page = report.open(f"findings.html#{fields}")
     found = report.shown(f"Rows 1 to {len(rows)} of {len(rows)} that match" if rows else "No row matches")
@@ -185,9 +187,8 @@ def test_the_list_is_complete_without_the_script(browser: Browser, large: Path) 
     report.open("findings.html")
     rows = report.rows()
     for number in range(2, len([*large.glob("findings*.html")]) + 1):
-        report.page.get_by_role("navigation", name="Pages, above the list").get_by_role(
-            "link", name=f"Page {number}", exact=True
-        ).click()
+        pages = report.page.get_by_role("navigation", name="Pages, above the list")
+        report.follow(pages.get_by_role("link", name=f"Page {number}", exact=True))
         rows += report.rows()
     visible = report.page.locator(".filter").is_visible()
     context.close()

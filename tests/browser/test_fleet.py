@@ -14,6 +14,8 @@ from tests.web.fleets import NOW, fill
 from tests.web.listening import listening
 from tests.web.served import Served, counted, served
 
+from .layout import MODES
+
 PAGES = (
     "/", "/?text=nothing", "/policies", "/policies/ValidatingAdmissionPolicy/replicas", "/workloads",
     "/workloads?name=web", "/workloads?name=cart&namespace=team-a&kind=Deployment", "/search", "/search?q=repl",
@@ -33,8 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, st
                 yield opened, address
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), MODES)
 def test_pages_about_clusters_violate_no_rule_of_axe(
     browser: Browser, fleet: tuple[Served, str], scheme: Literal["light", "dark"], width: int
 ) -> None:

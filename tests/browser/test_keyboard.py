@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import Opened, opened
+from .conftest import opened
+from .visits import Visit
 
 _MOST = 60
 _VISIBLE = """
@@ -28,7 +29,7 @@ def tab_to(page: Page, selector: str) -> None:
     pytest.fail(f"Tab does not reach {selector}")
 
 
-def test_the_keyboard_alone_finds_and_opens_a_finding(report: Opened) -> None:
+def test_the_keyboard_alone_finds_and_opens_a_finding(report: Visit) -> None:
     """From the first page to the violations of a namespace that would be refused, and to the line of the policy of one."""
     page = report.open("index.html")
     tab_to(page, ".primary [href='findings.html']")
@@ -51,7 +52,7 @@ def test_the_keyboard_alone_finds_and_opens_a_finding(report: Opened) -> None:
     assert [] == report.faults
 
 
-def test_text_is_filtered_with_the_keyboard(report: Opened) -> None:
+def test_text_is_filtered_with_the_keyboard(report: Visit) -> None:
     """The field of the text is the first of the filter."""
     page = report.open("findings.html")
     page.locator(".filter").wait_for()
@@ -70,7 +71,7 @@ def test_folded_objects_open_with_the_keyboard(page: Page, folded: Path) -> None
     assert page.locator(".problems details[open] .objects").first.is_visible()
 
 
-def test_the_first_tab_skips_the_navigation(report: Opened) -> None:
+def test_the_first_tab_skips_the_navigation(report: Visit) -> None:
     """The next Tab reaches what stands in the main part."""
     page = report.open("policies.html")
     tab_to(page, ".skip")

@@ -5,21 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Browser, Page
 
 from scanner.web.server.application import application
 from scanner.web.views.library import ScanLibrary
 from tests.store.databases import KINDS, database
+from tests.thorough import FULL
 from tests.web.served import scan_examples
 
-from .layout import WINDOWS, broken_words, low_lists
+from .layout import MODES, WINDOWS, broken_words, low_lists
+from .visits import Visit, visit_to
 
 CLICKS = 4
 _PATIENCE = 10_000
@@ -36,9 +37,12 @@ LISTS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session", params=KINDS)
+@pytest.fixture(scope="session", params=KINDS if FULL else ["sqlite"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server over a database with two clusters, one of which was scanned twice."""
+    """The address of a server over a database with two clusters, one of which was scanned twice.
+
+    Pages are the same over both databases, as the tests of `tests/web` prove; only `make nightly` opens those over PostgreSQL, too.
+    """
     home = tmp_path_factory.mktemp("served")
     with database(request.param, home) as url:
         scan_examples(url, home, "before", name="mall")
@@ -56,57 +60,16 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         library.close()
 
 
-@dataclass
-class Visit:
-    """A browser without scripts at the list of clusters; `faults` are errors on its console and requests to other places."""
-
-    page: Page
-    address: str
-    faults: list[str] = field(default_factory=list)
-    clicks: int = 0
-
-    def click(self, name: str, role: Literal["link", "button"] = "link", *, exact: bool = False) -> None:
-        """Click the first link or button with this text."""
-        self.page.get_by_role(role, name=name, exact=exact).first.click()
-        self.clicks += 1
-
-    def choose(self, name: str, value: str) -> None:
-        """Choose a value of a field of the list."""
-        self.page.locator(f".filter select[name={name}]").select_option(value)
-        self.clicks += 1
-
-    def main(self) -> str:
-        """The text of the main part of the page."""
-        return " ".join(self.page.get_by_role("main").inner_text().split())
-
-    def end(self) -> None:
-        """Check that the task took few clicks, and that nothing was wrong on the way."""
-        assert [] == self.faults
-        assert CLICKS >= self.clicks
-
-
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Visit]:
     """A visit that begins at the list of clusters."""
     context = browser.new_context(java_script_enabled=False, viewport={"width": 1400, "height": 900})
     page = context.new_page()
     page.set_default_timeout(_PATIENCE)
-    yield begun(page, address)
+    visit = visit_to(page, address)
+    visit.open("")
+    yield visit
     context.close()
-
-
-def begun(page: Page, address: str) -> Visit:
-    """The list of clusters, with its faults collected."""
-    made = Visit(page, address)
-
-    def note(request: Request) -> None:
-        if not request.url.startswith((address, "data:")):
-            made.faults.append(request.url)
-
-    page.on("request", note)
-    page.on("console", lambda message: made.faults.append(message.text))
-    page.goto(f"{address}/")
-    return made
 
 
 def test_all_deny_violations_of_a_namespace(visit: Visit) -> None:
@@ -119,7 +82,7 @@ def test_all_deny_violations_of_a_namespace(visit: Visit) -> None:
     rows = visit.page.locator(".problems tbody tr").all_inner_texts()
     assert rows
     assert all("shop/" in row for row in rows)
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_what_was_not_examined(visit: Visit) -> None:
@@ -127,7 +90,7 @@ def test_what_was_not_examined(visit: Visit) -> None:
     visit.click("shop", exact=True)
     visit.click("Coverage")
     assert "broken-tabs.yaml" in visit.main()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_whose_a_finding_is(visit: Visit) -> None:
@@ -137,41 +100,38 @@ def test_whose_a_finding_is(visit: Visit) -> None:
     owners = visit.page.locator(".problems tbody .k-owner").all_inner_texts()
     assert owners
     assert all(owners)
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_what_is_new_and_why(visit: Visit) -> None:
     """The number of new problems leads to them, and the place of one names the cause."""
     visit.click("shop", exact=True)
     visit.click("16 new")
-    visit.page.locator(".problems tbody .k-id a").first.click()
-    visit.clicks += 1
+    visit.follow(visit.page.locator(".problems tbody .k-id a").first)
     assert "New in this scan" in visit.main()
     assert " Cause " in visit.main()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_believe_one_finding(visit: Visit) -> None:
     """Its place has the message, the expression and the line of the policy's text."""
     visit.click("shop", exact=True)
     visit.click("Findings")
-    visit.page.locator(".problems tbody .k-id a").first.click()
-    visit.clicks += 1
+    visit.follow(visit.page.locator(".problems tbody .k-id a").first)
     place = visit.page.locator("article:target").inner_text()
     for part in ("Admission", "Expression", "Decided by", "Rule", "Since"):
         assert part in place
     assert visit.page.locator(".lines .marked").count()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_rules_in_force(visit: Visit) -> None:
     """The policies lead to the text of each, and to its bindings."""
     visit.click("shop", exact=True)
     visit.click("Policies", exact=False)
-    visit.page.get_by_role("main").get_by_role("link", name="database-settings").first.click()
-    visit.clicks += 1
+    visit.follow(visit.page.get_by_role("main").get_by_role("link", name="database-settings").first)
     assert "Bindings" in visit.main()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_cite_a_finding_and_open_the_citation_at_the_next_date(visit: Visit) -> None:
@@ -179,14 +139,13 @@ def test_cite_a_finding_and_open_the_citation_at_the_next_date(visit: Visit) -> 
     visit.click("shop", exact=True)
     visit.click("Findings")
     visit.choose("status", "open")
-    visit.page.locator(".problems tbody .k-id a").first.click()
-    visit.clicks += 1
+    visit.follow(visit.page.locator(".problems tbody .k-id a").first)
     identifier = visit.page.locator("article:target .fid").inner_text()
     assert visit.page.url.endswith(f"/latest/f/{identifier[:3]}.html#f-{identifier}")
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     visit.page.goto(visit.page.url.replace("/latest/", f"/at/{today}/"))
     assert identifier == visit.page.locator("article:target .fid").inner_text()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_find_by_text(visit: Visit) -> None:
@@ -194,7 +153,7 @@ def test_find_by_text(visit: Visit) -> None:
     visit.page.get_by_role("searchbox").first.fill("postgres")
     visit.click("Search", "button")
     assert "postgres" in visit.main()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_who_was_examined_and_passed(visit: Visit) -> None:
@@ -204,7 +163,7 @@ def test_who_was_examined_and_passed(visit: Visit) -> None:
     with visit.page.expect_download() as download:
         visit.click("population.csv")
     assert download.value.path().read_text().startswith("kind,") or b"," in download.value.path().read_bytes()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_the_posture_on_a_date(visit: Visit) -> None:
@@ -215,7 +174,7 @@ def test_the_posture_on_a_date(visit: Visit) -> None:
     visit.click("Show", "button")
     assert f"/at/{today}/index.html" in visit.page.url
     assert "problems would be refused" in visit.main()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_two_clusters_compared(visit: Visit) -> None:
@@ -226,24 +185,23 @@ def test_two_clusters_compared(visit: Visit) -> None:
     visit.click("Compare", "button", exact=True)
     assert "mall" in visit.main()
     assert "shop" in visit.main()
-    visit.end()
+    visit.end(CLICKS)
 
 
 def test_the_history_of_a_problem(visit: Visit) -> None:
     """The age of a row leads to everything that scans changed about the problem."""
     visit.click("shop", exact=True)
     visit.click("Findings")
-    visit.page.locator(".problems tbody .k-age a").first.click()
-    visit.clicks += 1
+    visit.follow(visit.page.locator(".problems tbody .k-age a").first)
     assert visit.page.locator(".timeline li").count() >= 1
-    visit.end()
+    visit.end(CLICKS)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 1400), ("light", 390), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), MODES)
 def test_pages_violate_no_rule_of_axe(
     browser: Browser, address: str, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """In light and dark, on a desk and on a phone; and no page is wider than the window."""
+    """In light and dark, on a desk and on a phone (the modes of the suite, or all); and no page is wider than the window."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
     page.goto(f"{address}/")
     for path in served_pages(page, address, PAGES):

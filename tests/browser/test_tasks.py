@@ -6,22 +6,17 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page
 
-from .conftest import Opened, opened
+from .conftest import opened
+from .visits import Visit
 
 CLICKS = 3
 
 
-def begun(page: Page, folder: Path) -> Opened:
+def begun(page: Page, folder: Path) -> Visit:
     """A report, opened at its first page."""
     report = opened(page, folder)
     report.open("index.html")
     return report
-
-
-def reject_detours(report: Opened) -> None:
-    """Check that the task took few clicks, and that nothing was wrong on the way."""
-    assert [] == report.faults
-    assert CLICKS >= report.clicks
 
 
 def test_all_deny_violations_of_a_namespace(page: Page, large: Path) -> None:
@@ -32,7 +27,7 @@ def test_all_deny_violations_of_a_namespace(page: Page, large: Path) -> None:
     report.choose("namespace", "team-0007")
     rows = report.shown("Rows 1 to 50 of 50 that match")
     assert all("team-0007/" in row and row.startswith("✕ Deny") for row in rows)
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_whose_a_finding_is(page: Page, small: Path) -> None:
@@ -46,7 +41,7 @@ def test_whose_a_finding_is(page: Page, small: Path) -> None:
     report.choose("owner", "payments")
     rows = report.shown("Rows 1 to 2 of 2 that match")
     assert all(" payments " in row and " pay/" in row for row in rows)
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_what_changed_and_why(page: Page, small: Path) -> None:
@@ -57,31 +52,28 @@ def test_what_changed_and_why(page: Page, small: Path) -> None:
     assert "The param changed; the object changed, too + New 2" in causes
     report.click("2 new")
     report.shown("Rows 1 to 2 of 2 that match")
-    page.locator("tr", has_text="shop/web").get_by_role("link").first.click()
-    report.clicks += 1
+    report.follow(page.locator("tr", has_text="shop/web").get_by_role("link").first)
     place = " ".join(page.locator("article:target").inner_text().split())
     assert "New in this scan first and last seen 2026-03-02 14:00 UTC" in place
     assert "Cause the param changed; the object changed, too" in place
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_believe_a_finding(page: Page, small: Path) -> None:
     """Its place has the message, the expression, the line of the policy's text and the param's content."""
     report = begun(page, small)
     report.click("Findings")
-    page.locator("tr", has_text="max-replicas").get_by_role("link", name="10 replicas, 5 allowed").click()
-    report.clicks += 1
+    report.follow(page.locator("tr", has_text="max-replicas").get_by_role("link", name="10 replicas, 5 allowed"))
     place = page.locator("article:target").inner_text()
     for part in ("10 replicas, 5 allowed", "object.spec.replicas <= params.data.maxReplicas", "shop/limits"):
         assert part in place
     assert page.locator("article:target .expr").is_visible()
-    page.locator("article:target").get_by_role("link", name="line 19 of the policy’s text").click()
-    report.clicks += 1
+    report.follow(page.locator("article:target").get_by_role("link", name="line 19 of the policy’s text"))
     assert "- expression: object.spec.replicas <= params.data.maxReplicas" == (
         page.locator("li:target").inner_text().strip()
     )
     assert "maxReplicas: '5'" in page.get_by_role("region", name="Param ConfigMap shop/limits").inner_text()
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_cite_a_finding_and_open_the_citation_in_the_next_report(
@@ -91,18 +83,17 @@ def test_cite_a_finding_and_open_the_citation_in_the_next_report(
     report = begun(page, small)
     report.click("Findings")
     row = page.locator("tr", has_text="ledger").first
-    row.get_by_role("link").last.click()
-    report.clicks += 1
+    report.follow(row.get_by_role("link").last)
     identifier = page.locator("article:target .fid").inner_text()
     citation = page.url.removeprefix(f"{small.as_uri()}/")
     assert f"f/{identifier[:3]}.html#f-{identifier}" == citation
 
-    reject_detours(report)
+    report.end(CLICKS)
     page.close()
     later = opened(browser.new_page(), next_small)
     later.open(citation)
     assert "pay/ledger" in later.page.locator("article:target h2").inner_text()
-    reject_detours(later)
+    later.end(CLICKS)
     later.page.close()
 
 
@@ -113,7 +104,7 @@ def test_find_by_text(page: Page, large: Path) -> None:
     page.get_by_label("Text").fill("app-42 limits")
     rows = report.shown("Rows 1 to 10 of 10 that match")
     assert all("deployment-000042" in row for row in rows)
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_what_was_not_examined(page: Page, partial: Path) -> None:
@@ -123,7 +114,7 @@ def test_what_was_not_examined(page: Page, partial: Path) -> None:
     text = page.get_by_role("main").inner_text()
     assert "system:serviceaccount:audit/assay may not list pods" in text
     assert "broken.yaml, document 3" in text
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_what_is_resolved_and_why(page: Page, small: Path) -> None:
@@ -132,9 +123,9 @@ def test_what_is_resolved_and_why(page: Page, small: Path) -> None:
     report.click("Findings")
     report.choose("status", "resolved")
     report.shown("Rows 1 to 2 of 2 that match")
-    report.page.locator("tr", has_text="shop/old-web").locator(".k-say a").first.click()
+    report.follow(report.page.locator("tr", has_text="shop/old-web").locator(".k-say a").first)
     assert "Resolved at 2026-03-02 14:00 UTC: the workload was fixed" in page.locator("article:target").inner_text()
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_rules_in_force(page: Page, small: Path) -> None:
@@ -145,7 +136,7 @@ def test_rules_in_force(page: Page, small: Path) -> None:
     text = page.get_by_role("main").inner_text()
     assert "object.spec.replicas <= params.data.maxReplicas" in text
     assert "max-replicas-shop" in text
-    reject_detours(report)
+    report.end(CLICKS)
 
 
 def test_who_was_examined_and_passed(page: Page, small: Path) -> None:
@@ -155,4 +146,4 @@ def test_who_was_examined_and_passed(page: Page, small: Path) -> None:
     with page.expect_download() as download:
         report.click("population.csv")
     assert (small / "population.csv").read_bytes() == Path(download.value.path()).read_bytes()
-    reject_detours(report)
+    report.end(CLICKS)

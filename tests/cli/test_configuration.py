@@ -11,7 +11,7 @@ import orjson
 import pytest
 import typer
 
-from scanner.cli.application import application
+from scanner.cli.application import ENTRIES, application, load
 from scanner.cli.commands import runs
 from scanner.cli.commands.catalog import (
     DEFINERS,
@@ -383,7 +383,8 @@ def test_other_commands_share_the_settings_of_equal_flags() -> None:
     """Filters of their own, such as `findings --namespace`, are no settings."""
     shared = {
         name: {flag.name for flag in list_flags(command) if find_key(flag)}
-        for name, command in _commands(application)
+        for entry in ENTRIES
+        for name, command in _commands(load(entry))
         if name not in DEFINERS
     }
     connection = {"--kubeconfig", "--context", "--as", "--as-group"}

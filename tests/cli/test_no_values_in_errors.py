@@ -9,7 +9,7 @@ import pytest
 
 from scanner.cluster.files.manifests import read_documents
 from scanner.cluster.requests.credentials import load_credentials
-from scanner.config.file import read_file
+from scanner.config.file_reader import read_file
 from scanner.config.setting import Setting, ValueType
 from scanner.documents.controls import read_frameworks
 from scanner.documents.fleet import read_fleet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -11,20 +10,14 @@ import pytest
 from scanner.model.json import as_list, as_text, dig
 from tests.cli.conftest import Assay
 from tests.cli.test_canaries import (
-    CELLS,
-    ENTRIES,
+    ALWAYS,
+    GROUPS,
     READ,
-    READING,
-    RESOURCES,
-    SOURCES,
-    WIDGETS,
     Cell,
-    documents,
+    cells_of,
     leaked_cells,
-    policies,
-    read_documents,
-    reading,
-    thing,
+    written,
+    written_for_readers,
 )
 
 
@@ -53,17 +46,11 @@ def results(assay: Assay, *arguments: str) -> dict[str, tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_snapshot_contains_no_secret_and_replays(assay: Assay, home: Path, source: str) -> None:
+@pytest.mark.parametrize("resource", GROUPS)
+def test_a_snapshot_contains_no_secret_and_replays(assay: Assay, home: Path, resource: str) -> None:
     """A replay has no finding that the scan did not have, and what both have is equal."""
-    cells = [Cell(of, done) for of, done in CELLS if of == source]
-    (home / "in").mkdir()
-    crd = [WIDGETS] if RESOURCES.get(source) == "widgets" else []
-    manifests = [manifest for cell in cells for manifest in (*documents(cell), *policies(cell))]
-    (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*crd, *manifests]}))
-    user = [part for cell in cells for part in ("--as-user-extra", f"example.com/{cell.name}={cell.canary}")]
-    requester = ["--as-user", "jane", *user] if source == "user" else []
-    live = results(assay, "--from", "in", "--snapshot", "x.snapshot", *requester)
+    cells = cells_of(resource)
+    live = results(assay, *written(home, cells), "--snapshot", "x.snapshot")
     replayed = results(assay, "--from", "x.snapshot")
 
     assert len(live) > 10
@@ -72,18 +59,10 @@ def test_a_snapshot_contains_no_secret_and_replays(assay: Assay, home: Path, sou
     assert set() == leaked_cells(packet(assay, home), cells)
 
 
-@pytest.mark.parametrize("source", READ)
-def test_a_snapshot_contains_no_secret_of_another_object(assay: Assay, home: Path, source: str) -> None:
+def test_a_snapshot_contains_no_secret_of_another_object(assay: Assay, home: Path) -> None:
     """The objects that Kyverno's expressions read are redacted as well, and the policies that read them are skipped."""
-    cells = [Cell(source, done) for done in ("upper", "as-it-is")]
-    (home / "in").mkdir()
-    manifests = [
-        manifest
-        for cell in cells
-        for manifest in (*read_documents(cell), *(each for way in READING for each in reading(cell, way)))
-    ]
-    everything = [WIDGETS, *ENTRIES, thing("v1", "Namespace", "shop"), *manifests]
-    (home / "in" / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": everything}))
+    cells = [Cell(source, done) for source in READ for done in ALWAYS]
+    written_for_readers(home, cells)
     live = results(assay, "--from", "in", "--snapshot", "x.snapshot")
     replayed = results(assay, "--from", "x.snapshot")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scanner.cli.application import ENTRIES, build_commands
 from scanner.store import open_store
 from tests.command import ASSAY
 
@@ -54,6 +55,22 @@ def imported_by(*arguments: str) -> set[str]:
     at_exit = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
     ran = subprocess.run([sys.executable, "-c", at_exit + program], capture_output=True, text=True, check=True)
     return set(ran.stderr.split())
+
+
+def test_the_list_of_commands_imports_none() -> None:
+    """Its texts stand in a table: all commands together take longer than a small command."""
+    commands = {f"scanner.cli.commands.{entry.name.replace('-', '_')}" for entry in ENTRIES}
+
+    assert {"scanner.cli.commands.version"} == commands & imported_by("--help")
+
+
+def test_the_list_of_commands_has_their_own_texts() -> None:
+    """The table and the commands cannot have different texts."""
+    commands = build_commands().commands  # type: ignore[attr-defined]
+
+    assert {entry.name: entry.short_help for entry in ENTRIES} == {
+        name: command.get_short_help_str(100) for name, command in commands.items()
+    }
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("scan", "--help"), ("serve", "--help"), ("version",)])

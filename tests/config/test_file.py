@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from scanner.config.configuration import list_errors, read
-from scanner.config.file import find_file, read_file
+from scanner.config.file import find_file
+from scanner.config.file_reader import read_file
 from scanner.config.setting import FileKey, Setting, ValueType
 from scanner.config.unflagged import UNFLAGGED_KEYS
 from scanner.errors import UsageError
@@ -149,7 +150,7 @@ def test_an_empty_file_has_defaults(file: Path, content: str) -> None:
 
 
 def test_the_digest_covers_no_secret(file: Path) -> None:
-    """Two files that differ in a password have one digest: nobody can test guesses with it."""
+    """Two files that differ in a password have one digest: a digest cannot confirm a guess."""
     file.write_text("db: postgresql://bob:hunter2@db/assay\n")
     first = read_file(file, SETTINGS).digest
     file.write_text("db: postgresql://bob:swordfish@db/assay # a comment\n")
@@ -166,6 +167,7 @@ def test_posture_has_keys_without_a_flag(file: Path) -> None:
         "longestWaiverDays: 90\nexpiringWaiverDays: 0\n"
     )
     posture = read(SETTINGS, str(file), {}).posture
+    assert posture is not None
     assert (
         OwnerKey("namespace", "annotation", "a/b"),
         OwnerKey("object", "label", "team"),

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from scanner.cli.commands.catalog import list_settings
-from scanner.config.file import read_file
+from scanner.config.file_reader import read_file
 from scanner.documents.composer import compose
 from scripts.generate_configuration import PAGE, SCHEMA, page, schema
 from tests.docs.pages import ROOT

@@ -330,7 +330,7 @@ def whole(store: SqlStore, number: int) -> dict[str, Any]:
         (each.check, each.policy, sorted(name.name for number, name in objects.items() if number in each.evaluated))
         for each in record.evaluated_objects()
     ]
-    population = sorted(str(replace(each, id=0)) for each in objects.values())
+    population = sorted(str(each._replace(id=0)) for each in objects.values())
     problems = store.count_problems(f"scan-{number}")
     return {**values, **streams, **numbers, "population": population, "evaluated": evaluated, "problems": problems}
 

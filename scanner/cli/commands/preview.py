@@ -21,6 +21,7 @@ from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.scope import POLICIES, SCOPE, KindsOption, NamespacesOption, SkipKindsOption, make_scope
 from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import read_policy_files, reject_stdin_twice
+from scanner.cli.scanning.scan_flags import WorkersOption
 from scanner.cli.terminal.progress import Progress
 from scanner.cli.terminal.stdout import QuietOption, standard_output
 from scanner.config.current import get_settings
@@ -29,6 +30,7 @@ from scanner.errors import UsageError
 
 if TYPE_CHECKING:
     from scanner.model.policy import Action
+    from scanner.preview.asked_requests import RequestWriter
     from scanner.preview.rule_change import RuleChange
     from scanner.preview.rule_preview import PreviewResult
     from scanner.report.preview.document import PreviewDocument
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 EPILOG: Final = (
     "Examples: `assay preview --action limits=Deny` · `assay preview -f new-policy.yaml --bind new-policy` · "
     "`assay preview -f policies/ --against nightly.snapshot -o markdown --fail-on newly-denied`. "
-    "Exit codes: 0 compared · 1 a --fail-on gate failed · 2 usage or configuration · 3 incomplete: something could not be compared · "
+    "Exit codes: 0 compared · 1 a --fail-on gate failed, or the API server decides otherwise · 2 usage or configuration · 3 incomplete: something could not be compared · "
     "4 could not run."
 )
 _LIVE: Final = "live"
@@ -207,17 +209,7 @@ class PreviewFlags(FlagGroup):
     as_user: RequesterFlags = field(default_factory=RequesterFlags)
     connection: Connection = field(default_factory=Connection)
     limits: RequestLimits = DEFAULT_LIMITS
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            max=64,
-            metavar="N",
-            help="Number of evaluation processes. Default: one per core, at most 8; 1 starts no other process.",
-            show_default=False,
-        ),
-    ] = None
+    workers: WorkersOption = None
     controllers_as: Annotated[
         ControllerUser,
         typer.Option(
@@ -225,6 +217,15 @@ class PreviewFlags(FlagGroup):
             help="User of the requests of controllers: their service accounts, or system:kube-controller-manager.",
         ),
     ] = ControllerUser.SERVICE_ACCOUNTS
+    ask_server: Annotated[
+        bool,
+        typer.Option(
+            "--ask-server",
+            help="Also send the requests that would be refused, and the pods of templates, to the API server as dry runs, and compare. "
+            "The API server answers by its present rules: it cannot be asked about the change. Changes nothing, but needs the "
+            "permissions to write, or to impersonate the controllers.",
+        ),
+    ] = False
     by: Annotated[
         PreviewGroup | None,
         typer.Option("--by", help="With -o markdown: a text for each owner.", show_default=False),
@@ -268,7 +269,18 @@ class PreviewFlags(FlagGroup):
                 yield from (flag, text)
         if self.controllers_as is not ControllerUser.SERVICE_ACCOUNTS:
             yield from ("--controllers-as", self.controllers_as.value)
+        yield from ["--ask-server"] if self.ask_server else []
         yield from self.pod_security.arguments()
+
+    def reject_contradictions(self) -> None:
+        """Raise UsageError for flags that exclude each other."""
+        if self.by and self.output is not PreviewForm.MARKDOWN:
+            raise UsageError("--by owner needs -o markdown")
+        if self.ask_server and self.against != _LIVE:
+            raise UsageError("--ask-server needs a live cluster: leave out --against")
+        if self.ask_server and (self.as_user.user_uid or self.as_user.user_extra):
+            raise UsageError("--ask-server impersonates a user and groups: leave out --as-user-uid and --as-user-extra")
+        reject_stdin_twice([*self.change.files, *self.change.params, Path(self.against)])
 
     def options(self) -> Options:
         """The options of the rules. Raises UsageError for values that a flag rejects."""
@@ -300,9 +312,7 @@ def command(*, flags: PreviewFlags) -> None:
     from scanner.preview.rule_change import locate_fields
     from scanner.report.preview.document import PreviewDocument
 
-    if flags.by and flags.output is not PreviewForm.MARKDOWN:
-        raise UsageError("--by owner needs -o markdown")
-    reject_stdin_twice([*flags.change.files, *flags.change.params, Path(flags.against)])
+    flags.reject_contradictions()
     result = _preview(flags, flags.change.change())
     result = replace(result, causes=locate_fields(result.causes, _find_lines))
     _print(PreviewDocument(result, by_owner=flags.by is not None), flags)
@@ -325,7 +335,7 @@ def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
 
     return_freed_memory()
     with ExitStack() as stack, Progress(quiet=flags.quiet) as progress:
-        cluster, options = _open_cluster(flags, stack)
+        cluster, options, writer = _open_cluster(flags, stack)
         result = preview(
             cluster,
             change,
@@ -333,6 +343,7 @@ def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
             datetime.now(UTC),
             owners=Owners(get_settings().owners),
             as_manager=flags.controllers_as is ControllerUser.CONTROLLER_MANAGER,
+            writer=writer,
             progress=progress,
             workers=flags.workers or count_cores(),
             fork_after_bytes=0 if flags.workers else FORK_AFTER_BYTES,
@@ -341,11 +352,15 @@ def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
     return result
 
 
-def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Options]:
-    """The cluster, before any request, and the options. A snapshot is closed with the stack. Raises UsageError and ClusterError."""
+def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Options, RequestWriter | None]:
+    """The cluster, before any request, the options, and what asks the API server, if the user names it.
+
+    A snapshot is closed with the stack. Raises UsageError and ClusterError.
+    """
     options = flags.options()
     if flags.against == _LIVE:
-        return flags.connection.cluster(flags.limits), options
+        live = flags.connection.cluster(flags.limits)
+        return live, options, live.dry_runs() if flags.ask_server else None
     from scanner.cli.scanning.inputs import list_policies_among
     from scanner.cli.scanning.snapshots import open_snapshot, restore_request, restore_rules
     from scanner.cluster.files.snapshot import SnapshotCluster
@@ -356,9 +371,9 @@ def _open_cluster(flags: PreviewFlags, stack: ExitStack) -> tuple[Cluster, Optio
         replayed = open_snapshot(path, kubernetes_version="")
         stack.callback(replayed.close)
         options = restore_rules(options, flags.kyverno, flags.pod_security, replayed.options)
-        return replayed, restore_request(options, replayed.options)
+        return replayed, restore_request(options, replayed.options), None
     files = SnapshotCluster([path], languages=options.languages)
-    return files, replace(options, manifests=list_policies_among(files), cluster_policies=False)
+    return files, replace(options, manifests=list_policies_among(files), cluster_policies=False), None
 
 
 def _print(document: PreviewDocument, flags: PreviewFlags) -> None:
@@ -406,4 +421,4 @@ def _find_exit_code(result: PreviewResult, gates: Sequence[PreviewGate]) -> int:
     }
     found = {one.difference for each in result.objects for one in each.difference.policies}
     found |= {Difference.NEWLY_DENIED for each in result.workloads if each.risks}
-    return _FAILED if any(found & failing[gate] for gate in gates) else 0
+    return _FAILED if result.differs or any(found & failing[gate] for gate in gates) else 0

@@ -19,7 +19,7 @@ from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, NEEDS_USER, find_exit
 from scanner.cli.terminal.program import find_program
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.config.values import parse_kyverno_version
-from scanner.errors import AssayError
+from scanner.errors import AssayError, UsageError
 from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import ANONYMOUS
 
@@ -160,6 +160,16 @@ def generate(
     for_check: Annotated[
         bool, typer.Option("--for-check", help="Print the roles that `assay check` needs instead.")
     ] = False,
+    for_preview: Annotated[
+        bool, typer.Option("--for-preview", help="Print the roles that `assay preview` needs instead.")
+    ] = False,
+    ask_server: Annotated[
+        bool,
+        typer.Option(
+            "--ask-server",
+            help="With --for-preview: print the roles of `assay preview --ask-server`, which may write and impersonate controllers.",
+        ),
+    ] = False,
     connection: Connection,
 ) -> None:
     """Print the roles that a scan needs, for exactly the kinds, params and namespaces of the bound policies."""
@@ -167,10 +177,13 @@ def generate(
 
     from scanner.cli.terminal.stdout import text
     from scanner.cluster.live.rights import make_roles
-    from scanner.rbac import list_check_permissions, list_permissions
+    from scanner.rbac import list_check_permissions, list_permissions, list_preview_permissions
 
+    _reject_contradictions(for_check=for_check, for_preview=for_preview, ask_server=ask_server)
     options, cluster = _read_options(scope), connection.cluster()
-    if for_check:
+    if for_preview:
+        needs = list_preview_permissions(cluster, options, asks_server=ask_server)
+    elif for_check:
         needs = list_check_permissions(cluster, options)
     else:
         needs = list_permissions(cluster, options, scope.waivers_namespace)
@@ -178,6 +191,14 @@ def generate(
     text(written.splitlines())
     _print_gaps(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
+
+
+def _reject_contradictions(*, for_check: bool, for_preview: bool, ask_server: bool) -> None:
+    """Raise UsageError for flags that exclude each other."""
+    if ask_server and not for_preview:
+        raise UsageError("--ask-server needs --for-preview")
+    if for_check and for_preview:
+        raise UsageError("--for-check and --for-preview exclude each other: run the command twice")
 
 
 def _read_options(rights: RightsScope) -> Options:
@@ -268,8 +289,13 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
         }
         for need, allowed in result.answered
     ]
-    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
-    return {"complete": not result.missing, "rights": rights, "gaps": gaps}
+    from scanner.report.text.json_text import gap_json
+
+    return {
+        "complete": not result.missing,
+        "rights": rights,
+        "gaps": [gap_json(gap) for gap in result.needs.gaps],
+    }
 
 
 def _print_json(document: JsonObject | list[JsonObject]) -> None:

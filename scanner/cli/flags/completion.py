@@ -96,7 +96,8 @@ def _find_configured_database(context: typer.Context) -> str:
     """The database that the configuration file names, or an empty string."""
     from pathlib import Path
 
-    from scanner.config.file import find_file, read_file
+    from scanner.config.file import find_file
+    from scanner.config.file_reader import read_file
     from scanner.config.setting import Setting
 
     path = find_file(str(context.params.get("config") or ""), os.environ, Path())

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 from scanner.cluster.definitions import builtin_kinds
-from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse, Requester
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
-from scanner.model.resource import Kind
+from scanner.model.resource import Kind, UserInfo, build_user_info
 
 if TYPE_CHECKING:
     from scanner.parity import Response
@@ -65,17 +65,34 @@ class DryRuns:
             raise ListFailed("failed", f"cannot get {kind.resource} {name}: the server answered {answer.status}")
         return answer.exact_body()
 
-    def create(self, kind: Kind, body: JsonObject) -> Response:
-        """See Writer."""
-        namespace, name = _get_names(body)
-        path = _make_path(kind, namespace)
-        return _make_response(self._send(lambda: self._session.dry_run("POST", path, body), f"{kind.resource} {name}"))
+    def create(self, kind: Kind, body: JsonObject, user: UserInfo | None = None) -> Response:
+        """See Writer and RequestWriter."""
+        return self._write("POST", kind, body, body, user)
 
-    def update(self, kind: Kind, body: JsonObject) -> Response:
-        """See Writer."""
+    def update(self, kind: Kind, body: JsonObject, user: UserInfo | None = None) -> Response:
+        """See Writer and RequestWriter."""
+        return self._write("PUT", kind, body, body, user)
+
+    def patch(self, kind: Kind, body: JsonObject, changes: JsonObject, user: UserInfo | None = None) -> Response:
+        """See RequestWriter."""
+        return self._write("PATCH", kind, body, changes, user)
+
+    def _write(
+        self,
+        method: Literal["POST", "PUT", "PATCH"],
+        kind: Kind,
+        body: JsonObject,
+        content: JsonObject,
+        user: UserInfo | None,
+    ) -> Response:
         namespace, name = _get_names(body)
-        path = _make_path(kind, namespace, name)
-        return _make_response(self._send(lambda: self._session.dry_run("PUT", path, body), f"{kind.resource} {name}"))
+        path = _make_path(kind, namespace, "" if method == "POST" else name)
+        requester = Requester(user.username, _list_groups(user)) if user else None
+        return _make_response(
+            self._send(
+                lambda: self._session.dry_run(method, path, content, requester=requester), f"{kind.resource} {name}"
+            )
+        )
 
     def apply(self, kind: Kind, body: JsonObject) -> Response:
         """See DryRunApplier."""
@@ -97,6 +114,11 @@ def _make_path(kind: Kind, namespace: str, name: str = "") -> str:
     within = f"namespaces/{quote(namespace, safe='')}/" if kind.namespaced and namespace else ""
     collection = f"{kind.path.removesuffix(kind.plural)}{within}{kind.plural}"
     return f"{collection}/{quote(name, safe='')}" if name else collection
+
+
+def _list_groups(user: UserInfo) -> tuple[str, ...]:
+    """The groups to impersonate: none for a user that has only those which a server adds."""
+    return () if user.groups == build_user_info(user.username).groups else user.groups
 
 
 def _get_names(body: JsonObject) -> tuple[str, str]:

@@ -118,6 +118,7 @@ _Outcome: TypeAlias = HttpResponse | _ConnectionLost | _ResponseLate
 
 _APPLY: Final = "application/apply-patch+yaml"
 """The content type of a server-side apply; JSON is YAML."""
+_MERGE: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,15 @@ class _HttpRequest:
     accept: str
     body: bytes | None = None
     content_type: str = "application/json"
+    requester: Requester | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """A user to impersonate in one request. Without groups, the server adds those of a service account."""
+
+    user: str
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,19 +258,29 @@ class ApiSession:
             return self._persist(request, make_retry(), time_limit)
 
     def dry_run(
-        self, method: Literal["POST", "PUT", "PATCH"], path: str, body: Json, *, manager: str = ""
+        self,
+        method: Literal["POST", "PUT", "PATCH"],
+        path: str,
+        body: Json,
+        *,
+        manager: str = "",
+        requester: Requester | None = None,
     ) -> HttpResponse:
         """Send a dry-run write, which the server admits or denies but does not store. Raises like `get`.
 
-        A PATCH is a server-side apply by a field manager that owns no field yet, and takes over those of others.
+        A PATCH with a field manager is a server-side apply: the manager owns no field yet, and takes over those of others. Another
+        PATCH is a merge patch. A `requester` is impersonated instead of the user that the session impersonates.
 
         This is the only place that writes, and `dryRun=All` is part of every path. Admission answers 500 where a policy
         or a webhook fails: the same Status twice is the answer, and no further retry follows.
         """
-        applied = {"fieldManager": manager, "force": "true"} if method == "PATCH" else {}
+        applied = {"fieldManager": manager, "force": "true"} if manager else {}
         query = urlencode({"dryRun": "All", **applied})
-        content_type = _APPLY if method == "PATCH" else "application/json"
-        request = _HttpRequest(method, f"{path}?{query}", "application/json", orjson.dumps(body), content_type)
+        patch_type = _APPLY if manager else _MERGE
+        content_type = patch_type if method == "PATCH" else "application/json"
+        request = _HttpRequest(
+            method, f"{path}?{query}", "application/json", orjson.dumps(body), content_type, requester
+        )
         time_limit = TimeLimit()
         with time_limit.count_time():
             return self._persist(request, make_retry(), time_limit, settles=_is_same_answer)
@@ -368,9 +388,10 @@ class ApiSession:
             headers.add("Authorization", authorization)
         if request.body is not None:
             headers.add("Content-Type", request.content_type)
-        if self._as_user:
-            headers.add("Impersonate-User", self._as_user)
-        for group in self._as_groups:
+        requester = request.requester or Requester(self._as_user, self._as_groups)
+        if requester.user:
+            headers.add("Impersonate-User", requester.user)
+        for group in requester.groups:
             headers.add("Impersonate-Group", group)
         return headers
 

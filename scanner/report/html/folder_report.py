@@ -67,9 +67,8 @@ def _write_others(pages: HtmlPages, folder: Path) -> None:
 
 def _write_method(pages: HtmlPages, folder: Path) -> None:
     """Write *Method*, whose digests read every finding: this takes as long as all other pages."""
-    for page in pages:
-        if page.path == _METHOD:
-            _write(page, folder)
+    if method := pages.find(_METHOD):
+        _write(method, folder)
 
 
 def _write(page: HtmlPage, folder: Path) -> None:

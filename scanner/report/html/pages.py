@@ -73,13 +73,18 @@ class HtmlPages:
     resolved: Callable[[], ResolvedProblems]
 
     def __iter__(self) -> Iterator[HtmlPage]:
-        yield from self._make_lists()
+        # The lists come last, because making them weighs their rows: `find` ends before.
         yield from self._list_single_pages()
         yield from map(self._policy, self.site.document.policies)
         yield from map(self._namespace, self.site.document.namespaces)
         yield from map(self._owner, self.owners)
         for framework in self.site.document.controls:
             yield from (self._control(framework, control) for control in framework.controls)
+        yield from self._make_lists()
+
+    def find(self, path: str) -> HtmlPage | None:
+        """The page at a path; None if the report does not have it."""
+        return next((page for page in self if page.path == path), None)
 
     @cached_property
     def _register(self) -> Register:
@@ -191,7 +196,6 @@ class HtmlPages:
         yield from self._list("coverage.html", "Coverage", list_missed(document), _weigh_gap)
         yield from self._list("health.html", "Policy health", document.health, _weigh_health)
         yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
-        yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
         if controls:
             covered = [row for row in controls if row[1].covered]
             rest = {"uncovered": [row for row in controls if not row[1].covered], "uncovered_shown": _UNCOVERED}
@@ -199,6 +203,7 @@ class HtmlPages:
             yield from self._list(
                 "controls_by_namespace.html", "Controls by namespace", covered, _weigh_control, **rest
             )
+        yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
 
     def _list(
         self, path: str, title: str, items: Sequence[ItemT], weigh: Callable[[ItemT], int], **context: object

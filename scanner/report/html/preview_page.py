@@ -12,6 +12,7 @@ from scanner.report.preview.document import (
     NOTHING_STORED,
     PreviewDocument,
     describe_action,
+    describe_answer,
     describe_cause,
     group_objects,
     list_decisions,
@@ -30,9 +31,7 @@ def render(document: PreviewDocument) -> str:
     templates = environment()
     style = templates.get_template("style.css").render(scan="", digest="", web=None, only="")
     result, groups = document.result, tuple(group_objects(document.result))
-    heading, *sentences = filter(
-        None, (document.starting_sentence, document.restart_sentence, document.verdict_sentence)
-    )
+    heading, *sentences = document.sentences
     return templates.get_template("preview.html").render(
         title="Preview",
         style=style,
@@ -49,6 +48,7 @@ def render(document: PreviewDocument) -> str:
         no_controller=NO_CONTROLLER,
         nothing_stored=NOTHING_STORED,
         describe_action=describe_action,
+        describe_answer=describe_answer,
         describe_cause=describe_cause,
         list_decisions=list_decisions,
         list_values=list_values,

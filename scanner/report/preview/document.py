@@ -13,7 +13,7 @@ from scanner.model.population import Workload
 from scanner.preview.differences import Difference, PolicyDifference
 from scanner.preview.rule_change import Cause, ChangedField
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
-from scanner.preview.verdict import Decision
+from scanner.preview.verdict import AGREES, DIFFERS, NOT_ASKED, NOT_COMPARED, Decision
 from scanner.preview.workload_risks import Action, Certainty, Risk, WorkloadRisks
 from scanner.report.text.numbers import join_texts, plural
 
@@ -50,6 +50,12 @@ class PreviewDocument:
         return Counter(each.difference.worst for each in self.result.objects)
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences about all of it, the worst first."""
+        every = (self.starting_sentence, self.restart_sentence, self.verdict_sentence, self.server_sentence)
+        return tuple(filter(None, every))
+
+    @property
     def starting_sentence(self) -> str:
         """The workloads that could not start again, with numbers; empty for none."""
         broken = [each for each in self.result.workloads if each.cannot_start]
@@ -72,6 +78,18 @@ class PreviewDocument:
         pods = sum(each.replicas or 0 for each in restarted)
         return (
             f"The next apply of {plural(len(restarted), 'workload')} would restart its pods: {plural(pods, 'replica')}."
+        )
+
+    @property
+    def server_sentence(self) -> str:
+        """The answers of the API server, with numbers; empty if it was not to be asked."""
+        asked = self.result.asked
+        if asked is None:
+            return ""
+        parts = [f"{asked[each]:,} {text}" for each, text in ASKED_TEXTS.items() if asked.get(each)]
+        about = f" about {plural(sum(asked.values()), 'request')}: {', '.join(parts)}" if parts else " nothing"
+        return (
+            f"The API server was asked{about}. It decides by the rules before the change: it does not have the others."
         )
 
     @property
@@ -186,8 +204,15 @@ UNDECIDED_TEXTS: Final[Mapping[Action, str]] = {
     Action.UPDATE: "whether its controller could update it is undecided",
     Action.EDIT: "whether it could be edited is undecided",
 }
+ASKED_TEXTS: Final[Mapping[str, str]] = {
+    AGREES: "as predicted",
+    DIFFERS: "decided OTHERWISE",
+    NOT_COMPARED: "not comparable",
+    NOT_ASKED: "without an answer",
+}
 CERTAINTY_TEXTS: Final[Mapping[Certainty, str]] = {
     Certainty.OBSERVED: "observed",
+    Certainty.ASKED: "asked",
     Certainty.TEMPLATE: "template",
     Certainty.STORED: "as stored",
 }
@@ -197,6 +222,27 @@ NO_CONTROLLER: Final = "no controller: nothing recreates it"
 def describe_action(risk: Risk) -> str:
     """`cannot start again`, or that it is undecided."""
     return (ACTION_TEXTS if risk.is_refused else UNDECIDED_TEXTS)[risk.action]
+
+
+def describe_answer(risk: Risk) -> str:
+    """`the API server admits it today, as predicted`; empty if it was not to be asked."""
+    server = risk.server
+    if server is None:
+        return ""
+    if server.admitted is None:
+        text = "the API server was not asked" if server.compared == NOT_ASKED else "the API server refuses it today"
+    else:
+        text = f"the API server {'admits' if server.admitted else 'refuses'} it today"
+    user = f" from {server.user}" if server.user != risk.user else ""
+    return f"{text}{user}, {_COMPARED_TEXTS[server.compared]}{f': {server.why}' if server.why else ''}"
+
+
+_COMPARED_TEXTS: Final[Mapping[str, str]] = {
+    AGREES: "as predicted",
+    DIFFERS: "OTHERWISE than predicted",
+    NOT_COMPARED: "which is not comparable",
+    NOT_ASKED: "so the prediction is not confirmed",
+}
 
 
 def describe_scale(each: WorkloadRisks) -> str:

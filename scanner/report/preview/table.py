@@ -15,6 +15,7 @@ from scanner.report.preview.document import (
     PreviewDocument,
     WorkloadGroup,
     describe_action,
+    describe_answer,
     describe_cause,
     describe_field,
     describe_scale,
@@ -49,7 +50,7 @@ def list_lines(document: PreviewDocument) -> Iterator[str]:
     user = f" as {document.result.user}" if document.result.user else ""
     yield f"{document.result.cluster.name}{user}. {document.verdict_sentence}"
     yield NOTHING_STORED
-    yield from filter(None, [document.restart_sentence, document.starting_sentence])
+    yield from filter(None, [document.server_sentence, document.restart_sentence, document.starting_sentence])
 
 
 def _list_changes(document: PreviewDocument) -> Iterator[str]:
@@ -88,6 +89,7 @@ def _describe_workload(each: WorkloadRisks) -> Iterator[str]:
                 first, *more = decision.message.split("\n")
                 yield f"    {name_rule(decision)}: {first}"
                 yield from (f"    {line}" for line in more)
+        yield from (f"    {line}" for line in describe_answer(risk).split("\n") if line)
 
 
 def _describe_group(document: PreviewDocument, group: WorkloadGroup) -> Iterator[str]:

@@ -128,10 +128,9 @@ def read_most_bytes(connection: Connection) -> int | None:
 def _read_bytes(connection: Connection) -> dict[str, int]:
     """The bytes of each table with its indexes; empty for a SQLite library that was built without `dbstat`."""
     if connection.dialect.name == "postgresql":
-        wanted = "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE oid = to_regclass(:name)"
-        names = *METADATA.tables, search_index.NAME
-        rows = (connection.execute(text(wanted), {"name": name}).one_or_none() for name in names)
-        return {row[0]: int(row[1]) for row in rows if row}
+        wanted = "SELECT name, pg_total_relation_size(to_regclass(name)) FROM unnest(:names) AS name WHERE to_regclass(name) IS NOT NULL"
+        names = [*METADATA.tables, search_index.NAME]
+        return {str(name): int(size) for name, size in connection.execute(text(wanted), {"names": names})}
     wanted = "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) WHERE aggregate = TRUE GROUP BY tbl_name"
     try:
         known = {str(name): int(size) for name, size in connection.execute(text(wanted))}

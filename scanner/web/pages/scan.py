@@ -125,10 +125,10 @@ def _html(page: PageRequest) -> str:
         return problem_page(page, path.removeprefix("problems/").removesuffix(".html"))
     if path.startswith("f/"):
         return _place(page, path.removeprefix("f/"))
-    pages = page.view.pages(page.site)
-    if path not in pages:
+    found = page.view.find_page(page.site, path)
+    if found is None:
         raise NotThere(f"The report has no page {path[:120]!r}.")
-    return pages[path].render()
+    return found.render()
 
 
 def _place(page: PageRequest, name: str) -> str:

@@ -69,8 +69,8 @@ class ScanView:
         """The site of the report, with further names for its templates."""
         return replace(self._site, shared={**self._site.shared, **shared})
 
-    def pages(self, site: Site) -> Mapping[str, HtmlPage]:
-        """The pages besides those of findings, by path."""
+    def find_page(self, site: Site, path: str) -> HtmlPage | None:
+        """The page at a path, of those besides findings; None if the report does not have it."""
         pages = HtmlPages(
             site,
             self._owners,
@@ -79,7 +79,7 @@ class ScanView:
             self.document.stored.policy_days,
             lambda: ResolvedProblems.of(site),
         )
-        return {page.path: page for page in pages}
+        return pages.find(path)
 
     @cached_property
     def _owners(self) -> Sequence[OwnerRow]:

@@ -1,0 +1,262 @@
+"""The requests that controllers and users would make about the objects of a page, by the rules before and after a change.
+
+A pod that runs is not asked again, so a rule that denies it shows its effect at the next drain of a node. Each request is the one
+that a controller would make, by its own identity. Source of truth: the controllers of kube-controller-manager 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from scanner.admission.dispatch import make_target
+from scanner.audit.page import get_identity
+from scanner.audit.population import record_object
+from scanner.model.json import JsonObject, as_object, dig, texts
+from scanner.model.outcome import Gap, GapKind
+from scanner.model.population import PopulationMember
+from scanner.model.resource import Kind, Page, Resource, UserInfo, build_user_info, resource_of
+from scanner.preview.asked_requests import RequestAsker
+from scanner.preview.plugins import concerns_plugins
+from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
+from scanner.preview.requested import Refused, Requested, make_request, make_stored_request
+from scanner.preview.risk_rules import RiskRules
+from scanner.preview.rules import list_webhooks
+from scanner.preview.verdict import DIFFERS, Decision, Effect
+from scanner.preview.workload_risks import (
+    NO_RISKS,
+    Action,
+    Certainty,
+    ControlledPods,
+    ObjectRisks,
+    PageRisks,
+    Risk,
+    WantedRequest,
+)
+from scanner.scan.lists import decode_objects
+from scanner.scan.prepare import GatheredRules, PreparedScan
+
+_MANAGER: Final = "system:kube-controller-manager"
+_ACCOUNT: Final = "system:serviceaccount:kube-system:{}"
+_WITH_TEMPLATES: Final = (
+    ("apps", "replicasets"),
+    ("batch", "jobs"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+    ("apps", "daemonsets"),
+    ("batch", "cronjobs"),
+    ("", "replicationcontrollers"),
+)
+"""The kinds with templates of pods, those between a pod and its workload first."""
+UPDATED_BY: Final[Mapping[tuple[str, str], str]] = {("apps", "replicasets"): "deployment-controller"}
+"""The kinds whose objects a controller updates, to scale them and to roll out. Others update the status alone, a subresource."""
+FINALIZED_BY: Final[Mapping[str, str]] = {
+    "batch.kubernetes.io/job-tracking": "job-controller",
+    "kubernetes.io/pvc-protection": "pvc-protection-controller",
+    "kubernetes.io/pv-protection": "pv-protection-controller",
+    "foregroundDeletion": "generic-garbage-collector",
+    "orphan": "generic-garbage-collector",
+}
+"""The controllers that remove their finalizers."""
+_DIFFERS: Final = "the API server decides otherwise about the pod by the rules before the change"
+
+
+class ObjectRequests:
+    """Makes the requests about objects, page by page, in any process: all that they need of the cluster is read before."""
+
+    def __init__(
+        self,
+        gathered: GatheredRules,
+        rules: RiskRules,
+        prepared: PreparedScan,
+        *,
+        as_manager: bool,
+        asker: RequestAsker | None = None,
+    ) -> None:
+        """Make the requests of controllers by their own service accounts, or `as_manager` by that of kube-controller-manager.
+
+        With an `asker`, each risk keeps its request, and so does each template, for `ask`.
+        """
+        self._gathered, self._rules, self._as_manager, self._asker = gathered, rules, as_manager, asker
+        self._keys = prepared.context.kept_keys
+        self._user = prepared.evaluation_context.user
+        self._observed: set[str] = set()
+        kinds = gathered.discovery.kinds
+        if any(concerns_plugins(kind) and rules.may_concern(kind) for kind in kinds):
+            rules.plugin_objects.load()
+        self._creates = PODS in kinds and rules.may_concern(PODS)
+        self._webhooks = list_webhooks(gathered.listing, gathered.discovery) if self._creates else ((), ())
+
+    def list_kinds(self, compared: Iterable[Kind]) -> Iterator[Kind]:
+        """The kinds about whose objects there are requests, those between a pod and its workload first.
+
+        `compared` are the kinds that are listed in any case: their objects may have finalizers.
+        """
+        kinds = {(kind.group, kind.plural): kind for kind in reversed(self._gathered.discovery.kinds)}
+        yield from [PODS] if self._creates else []
+        for key in _WITH_TEMPLATES:
+            kind = kinds.get(key)
+            if kind and (self._creates or self._rules.may_concern(kind)):
+                yield kind
+        for kind in compared:
+            if (kind.group, kind.plural) not in _WITH_TEMPLATES and kind != PODS and self._rules.may_concern(kind):
+                yield kind
+
+    def find_risks(self, page: Page, identities: Iterable[str]) -> PageRisks:
+        """The risks of the objects of a page with some identities, each once."""
+        has_template = (page.kind.group, page.kind.plural) in _WITH_TEMPLATES
+        if page.kind != PODS and not has_template and b'"finalizers"' not in page.data:
+            return NO_RISKS
+        objects: list[ObjectRisks] = []
+        pods: dict[str, ControlledPods] = {}
+        gaps: list[Gap] = []
+        try:
+            for resource in self._decode(page, {*identities}):
+                member = record_object(resource, self._keys)
+                if page.kind == PODS:
+                    found = self._check_pod(resource, member, pods)
+                elif has_template:
+                    found = self._check_template(resource, member)
+                else:
+                    found = ObjectRisks(member, tuple(self._finalize(resource, member)))
+                if found.risks or has_template:
+                    objects.append(found)
+        except ValueError as error:
+            why = f"workloads that could not start again may be missing: {error}"
+            gaps.append(Gap(GapKind.OBJECT, f"{page.kind.api_version}/{page.kind.kind}", why))
+        return PageRisks(tuple(objects), tuple(pods.values()), tuple(gaps))
+
+    def _decode(self, page: Page, identities: set[str]) -> Iterator[Resource]:
+        for resource in decode_objects(page, withheld=self._gathered.discovery.withholds):
+            if (identity := get_identity(resource)) in identities:
+                identities.discard(identity)
+                yield resource
+
+    def _check_pod(self, pod: Resource, member: PopulationMember, pods: dict[str, ControlledPods]) -> ObjectRisks:
+        """The risks of a pod of its own; the first pod of each controller is added to `pods`, and stands for all."""
+        risks = list(self._finalize(pod, member))
+        controller, running = member.controller, int(dig(pod.body, "status", "phase") == "Running")
+        if controller is None:
+            risks += self._recreate(pod, member, self._user)
+            return ObjectRisks(member, tuple(risks), running=running, has_controller=False)
+        if controller.kind == "Node":
+            return ObjectRisks(member, tuple(risks))  # a static pod: the kubelet runs it from a file
+        known = pods.get(controller.uid)
+        if known is None:
+            is_new = controller.uid not in self._observed
+            self._observed.add(controller.uid)
+            creator = find_creator(*controller.group_kind)
+            of_pod = self._recreate(pod, member, self._name_user(creator) or self._user) if is_new else ()
+            known = ControlledPods(member, 0, tuple(of_pod) if is_new else None, is_named=creator is None)
+        pods[controller.uid] = replace(known, running=known.running + running)
+        return ObjectRisks(member, tuple(risks))
+
+    def _check_template(self, resource: Resource, member: PopulationMember) -> ObjectRisks:
+        """The risks of an object with a template. Living pods, if there are any, show more than the template."""
+        risks = list(self._finalize(resource, member))
+        between, kind = member.controller is not None, resource.kind
+        if self._creates and not between and member.uid not in self._observed and (made := make_pod(resource)):
+            pod, user = made
+            risks += self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE)
+        if self._rules.may_concern(kind):
+            account = UPDATED_BY.get((kind.group, kind.plural)) if between else None
+            if updater := self._name_user(build_user_info(_ACCOUNT.format(account))) if account else None:
+                risks += self._update(Action.UPDATE, resource, resource.body, member, updater)
+            if not between:
+                risks += self._update(Action.EDIT, resource, resource.body, member, self._user)
+        replicas = dig(resource.body, "spec", "replicas")
+        return ObjectRisks(member, tuple(risks), replicas if isinstance(replicas, int) else None, has_template=True)
+
+    def _name_user(self, user: UserInfo | None) -> UserInfo | None:
+        return build_user_info(_MANAGER) if user and self._as_manager else user
+
+    def _recreate(self, pod: Resource, member: PopulationMember, user: UserInfo) -> Iterator[Risk]:
+        return self._create(scrub_pod(pod), member, user, Certainty.OBSERVED)
+
+    def _create(self, pod: Resource, member: PopulationMember, user: UserInfo, certainty: Certainty) -> Iterator[Risk]:
+        """The risk that a pod cannot be created."""
+        made = certainty is Certainty.TEMPLATE
+        schema = self._rules.after.schemas.schema(PODS)
+        if self._rules.knows_objects:
+            requested = make_stored_request(pod, schema) if made else Requested(pod, schema)
+            if not (made and self._asker) and self._rules.passes(requested.resource, None, user):
+                return
+        else:
+            try:
+                requested = make_request(pod, None, schema)
+            except Refused:
+                return  # in both cases
+        decisions = self._rules.compare(requested, user, made=made)
+        if made and any(each.effect is Effect.REFUSES for each in decisions):
+            decisions = tuple(self._list_changing_webhooks(requested.resource)) or decisions
+        if decisions or (made and self._asker):
+            yield self._make_risk(Action.RECREATE, certainty, member, requested, user, decisions)
+
+    def _make_risk(
+        self,
+        action: Action,
+        certainty: Certainty,
+        member: PopulationMember,
+        requested: Requested,
+        user: UserInfo,
+        decisions: tuple[Decision, ...],
+    ) -> Risk:
+        wanted = WantedRequest(requested.resource, requested.old, user) if self._asker else None
+        return Risk(action, certainty, member, user.username, decisions, wanted)
+
+    def ask(self, risk: Risk) -> Risk | None:
+        """The risk with the answer of the API server; None if the pod that it would store for a template is no risk."""
+        if self._asker is None or risk.wanted is None:
+            return risk
+        wanted = risk.wanted
+        schema = self._rules.after.schemas.schema(wanted.resource.kind)
+        asked = self._asker.ask(Requested(wanted.resource, schema, wanted.old), wanted.user)
+        risk = replace(risk, server=self._asker.compare(asked, self._rules.decide_before), wanted=None)
+        if risk.certainty is not Certainty.TEMPLATE:
+            return risk
+        if asked.stored and asked.user == wanted.user and self._rules.same_objects:
+            pod = scrub_pod(resource_of(PODS, asked.stored))
+            decisions = self._rules.compare(make_request(pod, None, schema), wanted.user)
+            decisions = tuple(self._list_changing_webhooks(pod, newly=True)) or decisions
+            risk = replace(risk, certainty=Certainty.ASKED, decisions=decisions)
+        if risk.server and risk.server.compared == DIFFERS and not risk.decisions:
+            risk = replace(risk, decisions=(Decision(Effect.UNDECIDED, _DIFFERS),))
+        return risk if risk.decisions else None
+
+    def _list_changing_webhooks(self, pod: Resource, *, newly: bool = False) -> Iterator[Decision]:
+        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed.
+
+        If `newly`, only those that labels of a namespace bring in with the change.
+        """
+        webhooks, gaps = self._webhooks
+        before, after = (
+            make_target(pod, PODS, "CREATE", rules.context) for rules in (self._rules.before, self._rules.after)
+        )
+        for each in webhooks:
+            if each.changes and each.may_receive(after) and not (newly and each.may_receive(before)):
+                why = f"the webhook, of {each.configuration}, may change the pod before policies read it"
+                yield Decision(Effect.UNDECIDED, why, policy=each.name)
+        yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps if not newly)
+
+    def _finalize(self, resource: Resource, member: PopulationMember) -> Iterator[Risk]:
+        """The risk that an object cannot be deleted: the update that removes its finalizers would be refused."""
+        metadata = as_object(resource.body.get("metadata"))
+        finalizers = texts(metadata.get("finalizers"))
+        if not finalizers or not self._rules.may_concern(resource.kind):
+            return
+        account = FINALIZED_BY.get(finalizers[0])
+        user = self._name_user(build_user_info(_ACCOUNT.format(account))) if account else self._user
+        without = {**resource.body, "metadata": {key: each for key, each in metadata.items() if key != "finalizers"}}
+        yield from self._update(Action.FINALIZE, resource, without, member, user or self._user)
+
+    def _update(
+        self, action: Action, resource: Resource, body: JsonObject, member: PopulationMember, user: UserInfo
+    ) -> Iterator[Risk]:
+        """The risk that an object cannot be updated to a body."""
+        updated = resource_of(resource.kind, body)
+        if self._rules.passes(updated, resource, user):
+            return
+        requested = Requested(updated, self._rules.after.schemas.schema(resource.kind), resource)
+        if decisions := self._rules.compare(requested, user):
+            yield self._make_risk(action, Certainty.STORED, member, requested, user, decisions)

@@ -1,0 +1,1 @@
+"""Tests of previews, part by part."""
