@@ -33,7 +33,7 @@ def test_runs_are_listed_as_recorded_without_a_schedule(fleet: Served) -> None:
     page = fleet.get(f"{_path(fleet, 'prod')}/runs")
     assert "No schedule is configured" in page.text
     assert ["✓Complete", "✓Complete"] == [row.split(" | ")[1] for row in page.rows() if " | " in row][1:]
-    assert "2 runs since 2025-12-31 00:00Z: 2 complete." in page.text
+    assert "2 runs since 2025-12-31 00:00 UTC: 2 complete." in page.text
 
 
 def test_runs_are_compared_with_the_schedule(scheduled: Served) -> None:

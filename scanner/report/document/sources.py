@@ -65,8 +65,8 @@ class SourceName(StrEnum):
 TITLES: Final = {
     SourceName.VALIDATING: ADMISSION_API[0],
     SourceName.MUTATING: ADMISSION_API[1],
-    SourceName.POD_SECURITY: "Pod Security, by labels of namespaces",
-    SourceName.POD_SECURITY_DEFAULTS: "Pod Security, by defaults of the API server",
+    SourceName.POD_SECURITY: "Pod Security by labels of namespaces",
+    SourceName.POD_SECURITY_DEFAULTS: "Pod Security by defaults of the API server",
     SourceName.KYVERNO: "Kyverno",
     SourceName.GATEKEEPER: "Gatekeeper",
     SourceName.CONTROL_PLANE: f"Policies of the control plane (*{STATIC})",

@@ -5,6 +5,7 @@ The environment escapes every text that a template prints, after `visible` and `
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from enum import StrEnum
 from functools import cache
@@ -48,6 +49,7 @@ from scanner.report.text.titles import (
     check_title,
 )
 
+_COMMAND = re.compile("`([^`]+)`")
 NAME = 300
 NO_NAME = "(no name)"
 _BRIEF = 2_000
@@ -77,6 +79,7 @@ def environment() -> Environment:
         iso=iso,
         plural=plural,
         units=_join_unit,
+        commands=_mark_commands,
         percent_floor=lambda share: _join_unit(percent_floor(share)),
         percent_ceil=lambda share: _join_unit(percent_ceil(share)),
     )
@@ -105,6 +108,7 @@ def environment() -> Environment:
         health_meanings=HEALTH_MEANINGS,
         auditability=auditability,
         source_parts_show=20,
+        sources_unfolded=25,
         source_states=SOURCE_STATES,
         unneeded_titles=UNNEEDED_TITLES,
         auditability_meanings={
@@ -154,6 +158,11 @@ def _prose(text: str, longest: int = LONGEST) -> Markup:
 def _words(value: StrEnum) -> str:
     """A value of the model in words: `namespace labels` for `namespaceLabels`."""
     return "".join(f" {mark.lower()}" if mark.isupper() else mark for mark in value)
+
+
+def _mark_commands(text: str) -> Markup:
+    """A text in which commands stand between back quotes, with an element for each."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(visible(cut(text))))))  # noqa: S704 - the text is escaped
 
 
 def _join_unit(text: str) -> Markup:
