@@ -38,6 +38,7 @@ from scanner.audit.withheld_reads import Withheld, WithheldReads, count_redacted
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject, as_object
 from scanner.model.outcome import (
+    NO_EVIDENCE,
     Errored,
     Finding,
     Gap,
@@ -312,10 +313,12 @@ def make_findings(
     inputs: Mapping[str, object] | None = None,
     *,
     by_name: bool = False,
+    explained: bool = True,
 ) -> Iterator[Finding]:
     """The findings of an invocation, redacted, about the object in the kind in which it was listed.
 
     `inputs` are the values that the expressions read, if the caller has them; `by_name` identifies the object by its name.
+    Findings that are not `explained` have no evidence.
     """
     forms = forms or FindingForms(invocation_result.invocation)
     for check_result in invocation_result.check_results:
@@ -325,7 +328,9 @@ def make_findings(
                 yield forms.get_form(check_result.check).make_finding(
                     _change_kind(invocation_result.resource, listed),
                     redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
-                    collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place),
+                    collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place)
+                    if explained
+                    else NO_EVIDENCE,
                     operation=invocation_result.operation,
                     excepted_by=check_result.excepted_by,
                     by_name=by_name,

@@ -68,10 +68,14 @@ class AdmittedRequest:
     admitted: Resource | None
 
     def decide(self, rules: Rules) -> Iterator[Decision]:
-        """The decisions about the request, validating policies of some rules included. Their mutating policies must be equal."""
+        """The decisions about the request, without deciding values, those of validating policies of some rules included.
+
+        The mutating policies of the rules must be equal.
+        """
         yield from self.decisions
         if self.admitted is not None:
-            yield from validate(make_admission_request(rules, self.requested, self.user), self.admitted)
+            request = make_admission_request(rules, self.requested, self.user)
+            yield from validate(request, self.admitted, explained=False)
 
 
 def admit_request(rules: Rules, requested: Requested, user: UserInfo) -> AdmittedRequest:

@@ -123,7 +123,8 @@ class PagePair:
         members = tuple(unpack(page.kind, after.examined)) if needed else ()
         differences = tuple(compare(members, *sides, {}))
         if differences and page.kind in self.others.plans:
-            unchanged = self.others.evaluate(page, evaluated)
+            compared = {each.object.uid or f"{each.object.namespace}/{each.object.name}" for each in differences}
+            unchanged = self.others.evaluate(page, {*evaluated, *after.identities} - compared)
             gaps |= dict.fromkeys(unchanged.gaps)
             differences = tuple(compare(members, *sides, group_findings(unchanged.findings)))
         result = replace(

@@ -111,6 +111,7 @@ class RiskRules:
     after: Rules
     others: Rules
     plugin_objects: PluginObjects
+    before_tests: PassTests
     after_tests: PassTests
     other_tests: PassTests
     withheld: WithheldReads | None = None
@@ -159,12 +160,14 @@ class RiskRules:
         after = tuple(decide(self.after))
         if not any(each.effect in (Effect.REFUSES, Effect.UNDECIDED) for each in after):
             return ()
-        before = tuple(decide(self.before))
+        passed = self._certainly_pass(self.before_tests, self.before, shared)
+        before = shared.decisions if shared and passed else tuple(decide(self.before))
         if _refuses(before):
             return ()
         newly = [each for each in after if each.effect is Effect.REFUSES]
         newly = newly or [each for each in after if each.effect is Effect.UNDECIDED and each not in before]
-        if newly and not self._do_others_pass(shared) and _refuses(decide(self.others)):
+        passed = self._certainly_pass(self.other_tests, self.others, shared)
+        if newly and not passed and _refuses(decide(self.others)):
             return ()
         filling = [each for each in after if each.effect is Effect.UNDECIDED and each.policy in _FILLING]
         # The difference of the object has the deciding values: thousands of workloads need not hold them again.
@@ -173,14 +176,13 @@ class RiskRules:
             for each in (filling if made and newly and filling else newly)
         )
 
-    def _do_others_pass(self, shared: AdmittedRequest | None) -> bool:
-        """Return whether the policies that the change leaves alone certainly admit a request; False is no answer."""
+    def _certainly_pass(self, tests: PassTests, rules: Rules, shared: AdmittedRequest | None) -> bool:
+        """Return whether the validating policies of some rules certainly admit a request; False is no answer."""
         if shared is None or shared.admitted is None or not self.knows_objects:
             return False
-        resource, old = shared.admitted, shared.requested.old
-        return not self.others.context.equivalents.get(resource.kind) and self.other_tests.passes(
-            resource, old, shared.user
-        )
+        resource = shared.admitted
+        has_versions = bool(rules.context.equivalents.get(resource.kind))
+        return not has_versions and tests.passes(resource, shared.requested.old, shared.user)
 
     def decide_before(self, requested: Requested, user: UserInfo) -> Iterator[Decision]:
         """The decisions about a request by all rules before the change: those that the API server has."""
@@ -217,6 +219,7 @@ def make_risk_rules(before: PreparedScan, after: PreparedScan, changed: Sequence
         after=other,
         others=others,
         plugin_objects=objects,
+        before_tests=PassTests(one),
         after_tests=PassTests(other),
         other_tests=PassTests(others),
         withheld=None if withheld is None else WithheldReads(after.evaluation_context, withheld),

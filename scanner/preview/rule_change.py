@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Final
 
-from scanner.errors import UsageError
+from scanner.errors import ListFailed, UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.outcome import Gap
 from scanner.model.policy import ADMISSION_API, Action
@@ -85,7 +85,7 @@ def apply_change(
     change: RuleChange, gathered: GatheredRules, languages: Sequence[Language]
 ) -> tuple[GatheredRules, tuple[Cause, ...]]:
     """The rules after the change, and its parts. Raises UsageError for a part that changes something that does not exist."""
-    documents = _Documents(gathered.documents, languages)
+    documents = _Documents(gathered, languages)
     causes: list[Cause] = []
     labels = {name: dict(of_namespace) for name, of_namespace in change.namespace_labels.items()}
     sources: dict[str, tuple[str, FilePlace | None]] = dict.fromkeys(labels, ("--namespace-label", None))
@@ -146,8 +146,9 @@ def _label(
 class _Documents:
     """The documents of the rules, which the parts of the change replace, remove and add. Each method returns the causes."""
 
-    def __init__(self, documents: Iterable[Manifest | Gap], languages: Sequence[Language]) -> None:
-        self.all: tuple[Manifest | Gap, ...] = tuple(documents)
+    def __init__(self, gathered: GatheredRules, languages: Sequence[Language]) -> None:
+        self.all = gathered.documents
+        self._gathered = gathered
         self._languages = tuple(languages)
 
     def replace(self, manifest: Manifest, *, must_be_param: bool) -> list[Cause]:
@@ -159,7 +160,7 @@ class _Documents:
         others = [each for each in self.all if isinstance(each, Gap) or _key_of(each.body) != key]
         replaced = [each for each in self.all if isinstance(each, Manifest) and _key_of(each.body) == key]
         self.all = (manifest, *others)
-        before = replaced[0].body if replaced else None
+        before = replaced[0].body if replaced else None if rule else self._find_param(body)
         fields = tuple(_list_fields(_content(before), _content(body), ""))
         if before is not None and not fields:
             return []
@@ -167,6 +168,16 @@ class _Documents:
             fields = (ChangedField("data", _HIDDEN, _HIDDEN),)
         cause = self._make_cause(manifest.source, [each for each in (before, body) if each], fields)
         return [replace(cause, place=manifest.place)]
+
+    def _find_param(self, body: JsonObject) -> JsonObject | None:
+        """The object that the cluster has under the name of a param, None without one or if it cannot be read."""
+        kinds = {(kind.api_version, kind.kind): kind for kind in self._gathered.discovery.kinds}
+        kind, namespace = kinds.get(_kind_of(body)), as_text(dig(body, "metadata", "namespace"))
+        try:
+            listed = self._gathered.listing.list_all(kind, (namespace,)) if kind else ()
+            return next((each.body for each in listed if each.name == _name_of(body)), None)
+        except (ListFailed, ValueError):
+            return None
 
     def remove(self, pattern: str) -> list[Cause]:
         """Remove the policies and bindings of a name, or the one of a kind and a name."""

@@ -24,8 +24,8 @@ _SET_BY_SERVER: Final = "the check reads a field that the server sets when it cr
 _HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
 
 
-def validate(request: AdmissionRequest, resource: Resource) -> Iterator[Decision]:
-    """The decisions of every validating policy."""
+def validate(request: AdmissionRequest, resource: Resource, *, explained: bool = True) -> Iterator[Decision]:
+    """The decisions of every validating policy; those that are not `explained` have no deciding values."""
     views = request.list_views(resource)
     to_be_set = tuple(list_fields_to_be_set(request.kind, resource.body)) if request.creates else ()
     for bound in request.list_evaluable(request.rules.validating):
@@ -36,7 +36,7 @@ def validate(request: AdmissionRequest, resource: Resource) -> Iterator[Decision
                 continue
             for view in views:
                 for result in request.evaluate(bound, view):
-                    yield from _decide(result, bound, resource.kind, to_be_set)
+                    yield from _decide(result, bound, resource.kind, to_be_set, explained=explained)
         except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
             yield make_undecided(bound, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict
@@ -58,14 +58,16 @@ def _decide_versions(
             return
 
 
-def _decide(result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path]) -> Iterator[Decision]:
+def _decide(
+    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path], *, explained: bool
+) -> Iterator[Decision]:
     """The decisions about a request of one invocation."""
     binding = result.invocation.binding
     doubts = [(each.check, why) for each in result.check_results if (why := _find_doubt(each, bound, to_be_set))]
     if has_effect(binding):
         yield from (replace(make_undecided(bound, why), binding=binding.name) for _, why in doubts)
     doubtful = {check for check, _ in doubts}
-    for finding in make_findings(result, bound, kind):
+    for finding in make_findings(result, bound, kind, explained=explained):
         effect = _find_effect(finding, binding.actions)
         if effect and finding.check not in doubtful:
             yield _make_decision(finding, effect)

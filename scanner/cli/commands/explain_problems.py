@@ -308,7 +308,7 @@ def _describe_status(worst: WorstProblem) -> str:
 
 
 def _find_named(wanted: WantedSubject, stored: StoredFinding) -> NamedSubject | None:
-    """The workload of a finding, or its object, whichever the user named."""
+    """The workload of a finding, or its object, as the user named one of them."""
     finding = stored.finding
     itself = NamedSubject(_get_group(finding.api_version), finding.kind, finding.namespace, finding.name)
     candidates = (_name_workload(stored.workload), itself) if stored.workload else (itself,)
@@ -403,7 +403,8 @@ def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) ->
     yield ""
     effect = "refused" if found.denies else "admitted"
     pods = ", and its pods refused" if "RefusePods" in found.actions and not found.excepted_by else ""
-    yield f"This object would be {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
+    would = "would have been" if stored.status == "resolved" else "would be"
+    yield f"This object {would} {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
     yield from _explain_limits(explained)
     if stored.status == "preview":
         yield f"Preview of {_format_time(stored.last_seen)}: the policy is not bound, and the finding has no history."

@@ -179,10 +179,7 @@ def generate(
     from scanner.cluster.live.rights import make_roles
     from scanner.rbac import list_check_permissions, list_permissions, list_preview_permissions
 
-    if ask_server and not for_preview:
-        raise UsageError("--ask-server needs --for-preview")
-    if for_check and for_preview:
-        raise UsageError("--for-check and --for-preview exclude each other: run the command twice")
+    _reject_contradictions(for_check=for_check, for_preview=for_preview, ask_server=ask_server)
     options, cluster = _read_options(scope), connection.cluster()
     if for_preview:
         needs = list_preview_permissions(cluster, options, asks_server=ask_server)
@@ -194,6 +191,14 @@ def generate(
     text(written.splitlines())
     _print_gaps(needs)
     raise typer.Exit(_INCOMPLETE if needs.gaps else 0)
+
+
+def _reject_contradictions(*, for_check: bool, for_preview: bool, ask_server: bool) -> None:
+    """Raise UsageError for flags that exclude each other."""
+    if ask_server and not for_preview:
+        raise UsageError("--ask-server needs --for-preview")
+    if for_check and for_preview:
+        raise UsageError("--for-check and --for-preview exclude each other: run the command twice")
 
 
 def _read_options(rights: RightsScope) -> Options:
@@ -284,8 +289,13 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
         }
         for need, allowed in result.answered
     ]
-    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
-    return {"complete": not result.missing, "rights": rights, "gaps": gaps}
+    from scanner.report.text.json_text import gap_json
+
+    return {
+        "complete": not result.missing,
+        "rights": rights,
+        "gaps": [gap_json(gap) for gap in result.needs.gaps],
+    }
 
 
 def _print_json(document: JsonObject | list[JsonObject]) -> None:

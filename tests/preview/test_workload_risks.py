@@ -1,0 +1,141 @@
+"""What workloads of a cluster could no longer do, where one object has several requests and several pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scanner.preview.rule_change import RuleChange
+from scanner.preview.rule_preview import PreviewResult, preview
+from scanner.scan.documents import Manifest
+from scanner.scan.options import Options
+from tests.cli.test_check import bind, vap
+from tests.documents import Document
+from tests.preview.made import RuleSet, make_cluster, store
+from tests.scan.fakes import NOON
+
+LABELS = {space: {"tier": "prod"} for space in ("shop", "team", "kube-system")}
+ACCOUNT = store("ServiceAccount", "v1", "default", "shop", {})
+SPEC = {"containers": [{"name": "c", "image": "web:1"}]}
+RUNS = {"status": {"phase": "Running"}}
+
+
+def rules(*documents: Document) -> RuleSet:
+    """Policies and bindings, with a param that no policy reads."""
+    param = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "none", "namespace": "shop"}}
+    return RuleSet(documents, param, LABELS)
+
+
+def flip(policies: list[Document], objects: list[Document], name: str = "strict") -> PreviewResult:
+    """Preview the flip of a binding from Audit to Deny."""
+    cluster = make_cluster(rules(*policies), [ACCOUNT, *objects])
+    return preview(cluster, RuleChange(actions={name: ("Deny",)}), Options(), NOON)
+
+
+def pod(name: str, owner: Document | None = None, **metadata: Any) -> Document:
+    """A running pod."""
+    if owner:
+        names = {key: owner["metadata"][key] for key in ("name", "uid")}
+        reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True, **names}
+        metadata["ownerReferences"] = [reference]
+    return store("Pod", "v1", name, "shop", {"spec": SPEC}, metadata) | RUNS
+
+
+def stateful(name: str = "db", **metadata: Any) -> Document:
+    """A StatefulSet of three replicas."""
+    template = {"metadata": {"labels": {"app": name}}, "spec": SPEC}
+    spec = {"replicas": 3, "serviceName": name, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return store("StatefulSet", "apps/v1", name, "shop", {"spec": spec}, metadata)
+
+
+def strict(*resources: str, group: str = "", expression: str = "false") -> list[Document]:
+    """A policy that is bound with Audit."""
+    return [vap("strict", *resources, group=group, expression=expression), bind("strict", "Audit")]
+
+
+def describe(result: PreviewResult) -> list[tuple[str, list[str], int | None, int, bool]]:
+    """Each workload with its risks, replicas, running pods, and whether it has a controller."""
+    return [
+        (
+            each.workload.name,
+            [*map(str, (one.action for one in each.risks))],
+            each.replicas,
+            each.running,
+            each.has_controller,
+        )
+        for each in result.workloads
+    ]
+
+
+def test_a_stuck_workload_keeps_its_replicas_and_running_pods() -> None:
+    """Its finalizer is a request of its own, beside those of its pods."""
+    owner = stateful(finalizers=["example.com/keep"])
+    policies = [
+        vap("strict", "pods", expression="false"),
+        bind("strict", "Audit"),
+        vap("others", "statefulsets", group="apps", expression="has(object.metadata.finalizers)"),
+        bind("others", "Audit"),
+    ]
+    cluster = make_cluster(rules(*policies), [ACCOUNT, owner, pod("db-0", owner), pod("db-1", owner)])
+    result = preview(cluster, RuleChange(actions={"strict": ("Deny",), "others": ("Deny",)}), Options(), NOON)
+
+    assert [("db", ["recreate", "finalize"], 3, 2, True)] == describe(result)
+
+
+def test_a_stuck_pod_without_a_controller_is_named() -> None:
+    """Nothing recreates it, whether it has a finalizer or not."""
+    result = flip(strict("pods"), [pod("alone", finalizers=["example.com/keep"])])
+
+    assert [("alone", ["recreate", "finalize"], None, 1, False)] == describe(result)
+
+
+def test_all_running_pods_of_an_operators_resource_count() -> None:
+    """One of them stands for all, on this page and the next."""
+    owner = {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": "orders", "uid": "u"}}
+    result = flip(strict("pods"), [pod(f"orders-{number}", owner) for number in range(12)])
+
+    assert [("orders", ["recreate"], None, 12, True)] == describe(result)
+
+
+def test_a_pod_that_another_policy_refuses_is_no_new_risk() -> None:
+    """It could not start before the change either. Only a policy that denies counts."""
+    objects = [stateful()]
+    audited = flip([*strict("pods"), vap("other", "pods"), bind("other", "Audit")], objects)
+    denied = flip([*strict("pods"), vap("other", "pods"), bind("other", "Deny")], objects)
+
+    assert [("db", ["recreate"], 3, 0, True)] == describe(audited)
+    assert [] == describe(denied)
+
+
+def test_a_pod_whose_service_account_is_gone_is_no_new_risk() -> None:
+    """The plug-in ServiceAccount refuses it by any rules."""
+    without = [each for each in [ACCOUNT, stateful()] if each["kind"] != "ServiceAccount"]
+    cluster = make_cluster(rules(*strict("pods")), without)
+    result = preview(cluster, RuleChange(actions={"strict": ("Deny",)}), Options(), NOON)
+
+    assert [] == describe(result)
+
+
+def test_a_pod_of_a_template_has_the_defaults_of_a_pod() -> None:
+    """A template is stored without `enableServiceLinks`; the pod that is made of it has the default when a policy reads it."""
+    expression = "!has(object.spec.enableServiceLinks) || !object.spec.enableServiceLinks"
+    result = flip(strict("pods", expression=expression), [stateful()])
+
+    assert [("db", ["recreate"], 3, 0, True)] == describe(result)
+
+
+def test_a_param_as_it_is_in_the_cluster_is_no_change() -> None:
+    """Only the policy that reads it differs."""
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    param = store("ConfigMap", "v1", "limit", "shop", {"data": {"max": "5"}})
+    bare = {key: param[key] for key in ("apiVersion", "kind", "data")} | {
+        "metadata": {"name": "limit", "namespace": "shop"}
+    }
+    policy = vap("strict", "pods", expression="params.data.max == '4'", paramKind=kind)
+    ref = {"name": "limit", "namespace": "shop", "parameterNotFoundAction": "Deny"}
+    cluster = make_cluster(rules(policy, bind("strict", paramRef=ref)), [ACCOUNT, param])
+    changes = [
+        preview(cluster, RuleChange(manifests=(Manifest("p.yaml", each),)), Options(), NOON).causes
+        for each in (bare, {**bare, "data": {"max": "4"}})
+    ]
+
+    assert [[], ["data.max"]] == [[field.path for cause in causes for field in cause.fields] for causes in changes]
