@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
 from scanner.config.environment import is_foreign
 from scanner.config.setting import PREFIX, FileKey
 from scanner.documents.nodes import Node
 from scanner.model.json import JsonObject
-from scanner.notify.receiver_url import fault_of_url
 from scanner.posture.routes import Route
 from scanner.posture.severity import Severity
 
@@ -115,3 +115,34 @@ NOTIFICATIONS_KEY: Final = FileKey(
     {"type": "array", "items": _ITEM},
     _read_routes,
 )
+
+
+# The form of the URL of a receiver.
+
+_SCHEMES: Final = ("http", "https")
+
+
+def fault_of_url(url: str, *, insecure_http: bool) -> str:
+    """The reason why a URL is not one of a receiver, empty if it is. No reason repeats the URL, whose path can be a secret."""
+    parts = _parts(url)
+    if parts is None or parts.scheme not in _SCHEMES:
+        return "must be a URL such as https://hooks.example.com/assay"
+    if parts.username is not None or parts.password is not None:
+        return "must have no user and no password: the signature authenticates Assay"
+    if parts.fragment:
+        return "must have no fragment: remove # and what follows"
+    if parts.scheme == "http" and not insecure_http:
+        return "must begin with https; insecureHttp: true allows http"
+    return ""
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of a URL; None for a text that is no URL with a host."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    return parts if parts.hostname and port != 0 else None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object
+from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import NAMESPACES, Kind, Resource, resource_of
 from scanner.model.withheld import WithheldMap, has_withheld, unmark
 from scanner.preview.admission_request import AdmissionRequest, make_admission_request
@@ -70,14 +71,16 @@ def check(
         user=rules.context.user.username,
         objects=tuple(decide(each) if isinstance(each, NewObject) else each for each in read),
         gaps=tuple(dict.fromkeys(rules.gaps)),
-        notes=tuple(_list_notes(rules)),
+        notes=tuple(_list_notes(rules, new)),
     )
 
 
-def _list_notes(rules: Rules) -> Iterator[str]:
+def _list_notes(rules: Rules, objects: Sequence[NewObject]) -> Iterator[str]:
     """The sentences about all objects: an answer without a policy must not look like one of policies that admit."""
-    if not (rules.mutating or rules.validating or rules.unknown):
+    if objects and not (rules.mutating or rules.validating or rules.unknown or rules.gaps):
         yield "no policy in force can match one of these objects"
+    if any(parse_missing_right(gap.why) for gap in rules.gaps):
+        yield f"{rules.context.user.username} lacks permissions: `assay rbac generate --for-check` prints what a check needs"
     yield from (f"not evaluated: {item.kind} {item.name}: {item.why}" for item in rules.outside)
 
 

@@ -63,7 +63,7 @@ _DIFFERS: Final = "the API server decides otherwise about the pod by the rules b
 
 
 class ObjectRequests:
-    """Makes the requests about objects, page by page, in any process: whatever they need of the cluster is read before."""
+    """Makes the requests about objects, page by page, in any process: all that they need of the cluster is read before."""
 
     def __init__(
         self,

@@ -195,7 +195,7 @@ class RepeatedLists:
 def _advise_to_skip(pages: Iterator[Page], kind: Kind) -> Iterator[Page]:
     """The pages of a kind that a scan needs for nothing else: a missing right has a second remedy.
 
-    Policies, params, namespaces and what expressions read are needed whichever kinds are left out.
+    Policies, params, namespaces and what expressions read are needed also if their kinds are left out.
     """
     try:
         yield from pages

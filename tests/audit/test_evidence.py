@@ -490,7 +490,7 @@ def test_each_of_many_different_objects_has_its_own_value() -> None:
 
 
 def test_policies_that_fail_for_one_value_share_evidence_and_keep_their_own_words() -> None:
-    """The same part of an object gives the same reason, whichever policy fails for it, and no other object has it."""
+    """The same part of an object gives the same reason for every policy that fails, and no other object has it."""
     maps = [thing(CONFIG_MAPS, name, "default", data={name: "x"}) for name in ("a", "b")]
     found = evidence(maps[0], "'y' in object.data", "'z' in object.data", "size(object.data) > 1", more=(maps[1],))
     shown = sorted((reason.expression, reason.value) for explained in found for reason in explained.reasons)

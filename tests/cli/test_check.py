@@ -132,6 +132,14 @@ def test_without_a_policy_the_answer_says_so(check: Check) -> None:
     assert [] == check([vap("fine", "configmaps", expression="true"), bind("fine")], config_map()).report["notes"]
 
 
+def test_rules_that_cannot_be_read_are_no_rules_without_a_match(check: Check) -> None:
+    """A sentence that no policy matches would be a claim about policies that were not read."""
+    ran = check([{"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicy", "metadata": {}}], config_map())
+
+    assert ran.report["gaps"]
+    assert [] == ran.report["notes"]
+
+
 def test_a_refusal_names_policy_message_and_line(check: Check) -> None:
     """The line is that of the field whose value decided."""
     policy = vap("sized", "configmaps", expression="object.data.size == 'small'")
@@ -385,6 +393,33 @@ def test_a_manifest_that_does_not_fit_its_schema_is_refused(check: Check) -> Non
 
     assert (1, "refused") == verdict(ran)
     assert "the API server" == first(ran)["decisions"][0]["by"]
+
+
+def test_a_file_of_another_tool_is_named(assay: Assay, home: Path) -> None:
+    """It is no object of the cluster; without a sentence it would look like one that is admitted."""
+    (home / "chart").mkdir()
+    (home / "chart" / "Chart.yaml").write_text("apiVersion: v2\nname: shop\nversion: 1.0.0\n")
+    (home / "chart" / "values.yaml").write_text("replicas: 3\n")
+    (home / "chart" / "app.yaml").write_text(json.dumps(config_map()))
+    (home / "cluster.yaml").write_text(json.dumps(namespace()))
+    ran = assay("check", "-f", "chart", "--against", "cluster.yaml", "-o", "json")
+
+    assert 0 == ran.code
+    notes: Any = ran.report["notes"]
+    chart, values, *_ = notes
+    assert chart.startswith("not checked: chart/Chart.yaml, document 1: Helm reads this file")
+    assert values.startswith("not checked: chart/values.yaml, document 1: these are values of a Helm chart")
+
+
+def test_files_of_other_tools_alone_are_a_usage_error(assay: Assay, home: Path) -> None:
+    """A gate that checked nothing must not pass."""
+    (home / "kustomization.yaml").write_text("resources: [app.yaml]\n")
+    (home / "cluster.yaml").write_text(json.dumps(namespace()))
+    ran = assay("check", "-f", "kustomization.yaml", "--against", "cluster.yaml")
+
+    assert 2 == ran.code
+    assert "-f kustomization.yaml has no manifest" in ran.stderr
+    assert "kustomize build" in ran.stderr
 
 
 def test_a_template_that_is_not_rendered_is_a_gap(check: Check, home: Path, assay: Assay) -> None:

@@ -101,7 +101,7 @@ def test_scans(scanned: Assay, home: Path) -> None:
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
 )
 def test_every_place_of_a_name_is_completed(scanned: Assay, home: Path, words: tuple[str, ...], kind: str) -> None:
-    """Scans, policies and clusters, whatever the command."""
+    """Scans, policies and clusters, of every command."""
     scan = json.loads(scanned("report", "-o", "json").stdout)["provenance"]["scanId"]
     names = {"scan": ["last", scan], "policy": ["strict-labels"], "cluster": ["all.yaml"]}
 

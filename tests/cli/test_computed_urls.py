@@ -1,4 +1,4 @@
-"""A URL that an expression computes from an environment variable is in no output of a scan, whatever becomes of the request."""
+"""A URL that an expression computes from an environment variable is in no output of a scan, after success and after failure of the request."""
 
 from __future__ import annotations
 

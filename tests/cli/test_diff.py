@@ -169,7 +169,7 @@ def broken(assay: Assay, write: Write) -> Assay:
 
 
 def test_an_incomplete_scan_is_compared_and_what_it_did_not_check_is_marked(broken: Assay) -> None:
-    """By default, too: the newest scan is the later one, whatever it could see."""
+    """By default, too: the newest scan is the later one, also if it is incomplete."""
     read = document(broken)
 
     assert ("complete", "incomplete", 1) == (read["before"]["state"], read["now"]["state"], len(read["now"]["gaps"]))

@@ -228,7 +228,7 @@ def test_a_change_of_nothing_is_an_error(assay: Assay, save: Save, flags: tuple[
 
 
 def test_what_a_snapshot_withholds_is_undecided(assay: Assay, save: Save) -> None:
-    """A check that may read the data of a Secret decides nothing: exit code 3, whatever the gate."""
+    """A check that may read the data of a Secret decides nothing: exit code 3, with every gate."""
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",

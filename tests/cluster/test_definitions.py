@@ -138,7 +138,7 @@ def _fields(name: str) -> tuple[str, str, str, str, bool]:
 
 
 def test_the_stored_version_has_its_schema() -> None:
-    """It says how an object is stored, whichever version is requested."""
+    """It says how an object is stored, for every requested version."""
     versions = read_versions(
         definition(version("v1"), version("v2", storage=True, schema=NEW), version("v3", served=False))
     )

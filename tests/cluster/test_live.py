@@ -80,7 +80,7 @@ def test_a_cluster_without_a_readable_uid_is_not_scanned(api: FakeApi, cluster: 
 
 @pytest.mark.parametrize("status", [200, 403, 404])
 def test_the_time_of_the_api_server_is_the_date_of_a_response(api: FakeApi, cluster: LiveCluster, status: int) -> None:
-    """Whatever its status is; a user without any permission gets a date, too."""
+    """With any status; a user without any permission gets a date, too."""
     api.says("/version", Reply({}, status, {"Date": "Sun, 01 Mar 2026 12:00:00 GMT"}))
     assert datetime(2026, 3, 1, 12, tzinfo=UTC) == cluster.now()
 

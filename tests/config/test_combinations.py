@@ -61,7 +61,7 @@ def test_values_of_one_source_conflict(source: ValueSource, flags: tuple[str, ..
 
 
 def test_a_lower_value_does_not_help_against_a_conflict() -> None:
-    """The two flags conflict, whatever the file has."""
+    """The two flags conflict with every content of the file."""
     with pytest.raises(UsageError, match="--from cannot be combined with --context: "):
         find_left_out(given({"--from": FLAG, "--context": FLAG, "--as": FILE}), RULES)
 

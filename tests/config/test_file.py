@@ -150,7 +150,7 @@ def test_an_empty_file_has_defaults(file: Path, content: str) -> None:
 
 
 def test_the_digest_covers_no_secret(file: Path) -> None:
-    """Two files that differ in a password have one digest: nobody can test guesses with it."""
+    """Two files that differ in a password have one digest: a digest cannot confirm a guess."""
     file.write_text("db: postgresql://bob:hunter2@db/assay\n")
     first = read_file(file, SETTINGS).digest
     file.write_text("db: postgresql://bob:swordfish@db/assay # a comment\n")

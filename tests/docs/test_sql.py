@@ -16,7 +16,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from scanner.store import open_store
 from tests.docs.pages import ROOT
-from tests.store.databases import KINDS, Rows, database, execute, rows
+from tests.store.databases import KINDS, Rows, execute, prepared_database, rows
 from tests.store.made import clock
 from tests.store.test_views import COLUMNS, fill
 
@@ -60,7 +60,7 @@ class _Filled(dict[str, str]):
         self.folders = folders
 
     def __missing__(self, kind: str) -> str:
-        url = self[kind] = self.kept.enter_context(database(kind, self.folders.mktemp("sql")))
+        url = self[kind] = self.kept.enter_context(prepared_database(kind, self.folders.mktemp("sql")))
         with open_store(url, clock) as store:
             fill(store)
         return url

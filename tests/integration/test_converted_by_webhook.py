@@ -55,7 +55,7 @@ def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 
 
 def test_every_policy_reads_the_answer_of_the_webhook(server: ApiServer, assay: Assay) -> None:
-    """Whichever version an object was written in."""
+    """In every version that an object was written in."""
     ran = assay("scan", "--kubeconfig", server.kubeconfig, "-n", HERE, "-o", "json", "-q")
     findings = [as_object(finding) for finding in as_list(ran.report["findings"])]
 

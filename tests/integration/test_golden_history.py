@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ from scanner.store import SqlStore, open_store
 from scanner.store.upkeep.integrity import check_database
 from tests.integration.golden import SCANNER, Fields, GoldenCluster, Step, golden_history
 from tests.requirements import POSTGRES
-from tests.store.databases import KINDS, count, database
+from tests.store.databases import KINDS, count, prepared_database
 
 NAME = "golden"
 FIVE_MINUTES = timedelta(minutes=5)
@@ -62,10 +62,10 @@ class View(NamedCluster):
 
 
 class Recorder:
-    """Records a scan in a store, as a given version of Assay; `between` happens after all lists, before the end."""
+    """Records a scan in the store of each history, as a given version of Assay; `between` happens after all lists, before the end."""
 
-    def __init__(self, store: SqlStore, assay: str, between: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, histories: Iterable[History], assay: str, between: Callable[[], None]) -> None:
+        self._stores = [history.store for history in histories]
         self._assay = assay
         self._between = between
 
@@ -74,36 +74,43 @@ class Recorder:
 
     def begin(self, start: ScanStart) -> None:
         """See Store."""
-        self._store.begin(replace(start, tool_version=self._assay or start.tool_version))
+        for store in self._stores:
+            store.begin(replace(start, tool_version=self._assay or start.tool_version))
 
     def pack(self, result: PageResult) -> PageResult:
-        """See Store."""
-        return self._store.pack(result)
+        """See Store: what is packed is the same for each of them."""
+        return self._stores[0].pack(result)
 
     def beat(self, scan_id: str) -> None:
         """See Store."""
-        self._store.beat(scan_id)
+        for store in self._stores:
+            store.beat(scan_id)
 
     def write_page(self, scan_id: str, result: PageResult) -> None:
         """See Store."""
-        self._store.write_page(scan_id, result)
+        for store in self._stores:
+            store.write_page(scan_id, result)
 
     def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """See Store."""
-        self._store.write_controllers(scan_id, kind, objects)
+        for store in self._stores:
+            store.write_controllers(scan_id, kind, objects)
 
     def workload_kinds(self, scan_id: str) -> frozenset[GroupKind]:
         """See Store."""
-        return self._store.workload_kinds(scan_id)
+        [kinds] = {store.workload_kinds(scan_id) for store in self._stores}
+        return kinds
 
     def finish(self, scan_id: str, end: ScanEnd) -> Scan:
         """See Store."""
         self._between()
-        return self._store.finish(scan_id, end)
+        first, *others = [store.finish(scan_id, end) for store in self._stores]
+        assert all(other == first for other in others)
+        return first
 
 
 class Player:
-    """Plays the steps against one cluster, and scans it into every database."""
+    """Plays the steps against one cluster, and records each scan of it in every database."""
 
     def __init__(self, cluster: GoldenCluster, now: datetime) -> None:
         """Start with a moment before the first scan."""
@@ -123,7 +130,7 @@ class Player:
         overtaken_by = {step.during: step for step in steps if step.during}
         for step in steps:
             if step.step in overtaken_by:
-                self._overtake(overtaken_by[step.step], partial(self._play, step))
+                self._scan(overtaken_by[step.step], partial(self._play, step))
             elif not step.during:
                 self._play(step)
 
@@ -131,30 +138,28 @@ class Player:
         for act in step.do:
             self._cluster.do(act)
         self._assay, self._server = step.assay or self._assay, step.server or self._server
-        for history in self.histories.values():
-            self._scan(history, step)
+        self._scan(step)
 
-    def _overtake(self, step: Step, between: Callable[[], None]) -> None:
-        """Scan into all databases, and let something happen before the first of these scans ends."""
-        for history in self.histories.values():
-            between = partial(self._scan, history, step, between)
-        between()
-
-    def _scan(self, history: History, step: Step, between: Callable[[], None] = lambda: None) -> None:
+    def _scan(self, step: Step, between: Callable[[], None] = lambda: None) -> None:
         kubeconfig = str(self._cluster.server.kubeconfig_for(SCANNER))
         cluster = View(LiveCluster(kubeconfig=kubeconfig), NAME)
         cluster.version = self._server
         if step.restores:
-            history.refused = refusal(history.store, cluster.identity())
-            history.store.register(cluster.identity(), restored=True)
+            self._restore(cluster.identity())
         moments = iter([step.at - FIVE_MINUTES])
         self._now = step.at
-        store = Recorder(history.store, self._assay, between)
+        store = Recorder(self.histories.values(), self._assay, between)
         scope = Scope(namespaces=(step.flags["namespace"],) if step.flags else ())
         name = f"step-{step.step}"
         run(cluster, store, Options(scope), scan_id=name, clock=lambda: next(moments, step.at))
-        record = history.store.read_scan(name)
-        history.records[step.step], history.logs[step.step] = record, log_of(record)
+        for history in self.histories.values():
+            record = history.store.read_scan(name)
+            history.records[step.step], history.logs[step.step] = record, log_of(record)
+
+    def _restore(self, identity: ClusterIdentity) -> None:
+        for history in self.histories.values():
+            history.refused = refusal(history.store, identity)
+            history.store.register(identity, restored=True)
 
 
 def refusal(store: SqlStore, identity: ClusterIdentity) -> str:
@@ -215,7 +220,7 @@ def histories(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with ExitStack() as kept:
         player = Player(GoldenCluster(assets, folder, kept), steps[0].at)
         for kind in KINDS if POSTGRES.place() else KINDS[:1]:
-            url = kept.enter_context(database(kind, folder))
+            url = kept.enter_context(prepared_database(kind, folder))
             player.histories[kind] = History(url, kept.enter_context(open_store(url, player.clock)))
         player.play(begin, steps)
         yield player.histories
@@ -240,7 +245,7 @@ def test_every_scan_records_what_was_expected(history: History) -> None:
 
 
 def test_no_problem_is_new_twice_or_reopened_while_it_is_open(history: History) -> None:
-    """Counted over all scans, whatever the log of each of them is."""
+    """Counted over all scans, with any log of each of them."""
     known: dict[str, str] = {}
     for step in STEPS:
         for problem in problems(history.records[step.step].findings_by_problem()):

@@ -83,7 +83,7 @@ def test_the_same_scans_give_the_same_body() -> None:
 
 
 def test_hostile_texts_are_escapes() -> None:
-    """The body is ASCII that prints, whatever a policy is called."""
+    """The body is ASCII that prints, with every name of a policy."""
     hostile = noticed(
         difference([problem("a", owner=HOSTILE, policy=HOSTILE)]), route(), gaps=(Gap(GapKind.LIST, HOSTILE, HOSTILE),)
     )

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from scanner.config.notifications import fault_of_url
 from scanner.errors import UsageError
-from scanner.notify.receiver_url import fault_of_url
 from scanner.notify.webhook import Delivery, Webhook, deliver, key_of, sign
 from tests.notify.receiver import SLOW, TORN, Receiver, receiver
 

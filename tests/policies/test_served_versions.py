@@ -61,7 +61,7 @@ def test_a_release_serves_no_custom_kinds() -> None:
 
 
 def test_a_cluster_decides_which_versions_it_serves() -> None:
-    """Discovery decides, whatever the release serves by default."""
+    """Discovery decides, and not what the release serves by default."""
     cluster = ServedVersions((1, 33), SERVED)
 
     assert "" == cluster.make_note(manifest(VALIDATING, "v1"))

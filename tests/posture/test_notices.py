@@ -111,7 +111,7 @@ def names(notice: Notice) -> dict[str, list[str]]:
 
 
 def test_problems_are_grouped_by_owner() -> None:
-    """Those of nobody together."""
+    """Those without an owner are together."""
     diff = difference([problem("a", owner="pay"), problem("b"), problem("c", owner="pay")])
 
     assert {"pay": ["a", "c"], "": ["b"]} == names(noticed(diff, route()))

@@ -169,7 +169,7 @@ def test_replaced_findings_change_a_problem_in_their_parts(effect: Effect, parts
 
 
 def test_an_exception_is_among_the_causes() -> None:
-    """Whatever else changed."""
+    """Also beside other changes."""
     difference = compare(row("a", 5, 15), row("a", 15, effect=VIOLATED._replace(excepted_by="x", denies=False)))
 
     assert {CauseKind.POLICY, CauseKind.EXCEPTION} == difference.kinds

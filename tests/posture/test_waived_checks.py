@@ -76,7 +76,7 @@ def test_a_replaced_check_has_both_questions() -> None:
 
 
 def test_the_first_scan_that_used_a_waiver_decides() -> None:
-    """Later ones do not, in whatever order they are read."""
+    """Later ones do not, in any order of reading."""
     scans = used(BY_ID, policy("b"), since=3), used(BY_ID, policy("a"), since=2), used(BY_ID, policy("c"), since=4)
     results = [is_replaced(BY_ID, named(policy(text)), *scans) for text in ("a", "b", "c", "d")]
     assert [False, True, True, True] == results

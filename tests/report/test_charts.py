@@ -54,7 +54,7 @@ def test_a_column_is_as_high_as_its_number() -> None:
 
 @given(st.lists(st.tuples(st.none() | st.integers(0, 10**7), st.integers(0, 10**4)), min_size=1, max_size=120))
 def test_nothing_is_drawn_outside(values: list[tuple[int | None, int]]) -> None:
-    """Whatever the numbers are: the ticks are few, whole and within the plot, and every number above zero has a column."""
+    """For all numbers: the ticks are few, whole and within the plot, and every number above zero has a column."""
     ups, downs = zip(*values, strict=True)
     series = [Series("Up", "u", ups), Series("Down", "d", downs, below=True)]
     chart = draw_columns("n", "T", "", list(map(str, values)), series, unit="", place_name="P", gap_name="None")

@@ -84,7 +84,7 @@ def test_each_param_has_a_case_of_its_own() -> None:
 
 
 def test_an_incomplete_scan_is_never_green() -> None:
-    """A suite of errors has what was not examined, whatever the policies found."""
+    """A suite of errors has what was not examined, with any findings of the policies."""
     record = replace(small_record(), scan=scan(ScanState.INCOMPLETE), found=lambda: (()))
     suites = {suite.name: suite for suite in JUnitXml.fromstring(rendered(record).encode())}
 

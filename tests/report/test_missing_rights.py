@@ -112,5 +112,5 @@ def test_a_missing_kind_of_params_is_named_beside_the_problems() -> None:
 
 @pytest.mark.parametrize("record", [without_rights(), lacking_params()])
 def test_a_stored_report_recommends_no_check_of_rights(record: ScanInMemory) -> None:
-    """It has no flags of a cluster: the command would check whichever cluster is current."""
+    """It has no flags of a cluster: the command would check the current cluster."""
     assert "rbac check" not in table(record, Screen())

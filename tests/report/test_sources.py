@@ -62,7 +62,7 @@ def test_everything_is_judged_if_nothing_else_decides() -> None:
     ],
 )
 def test_an_object_that_decides_is_named_and_limits_the_verdict(item: OutOfScope, name: SourceName) -> None:
-    """Whatever source it belongs to."""
+    """For every source that it belongs to."""
     whole = record(*NONE[1:], item, rules=(CONFIGURATION,))
     admitted = with_findings(whole, [stored for stored in whole.findings() if not stored.finding.denies])
     document = document_of(admitted)

@@ -47,7 +47,7 @@ def scanned(
     ],
 )
 def test_the_latest_clock_dates_a_scan(server: timedelta | None, database: timedelta | None, latest: timedelta) -> None:
-    """Whichever that is, and however far it is ahead: a clock that was set back does not date a scan."""
+    """It may be any of them, and far ahead: a clock that was set back does not date a scan."""
     scan, _ = scanned(server=server, database=database)
     assert NOON + latest == scan.started_at
 

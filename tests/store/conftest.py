@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scanner.store import SqlStore, open_store
-from tests.store.databases import KINDS, database, emptied, path_of
+from tests.store.databases import KINDS, database, emptied, path_of, prepared_database
 from tests.store.made import clock
 
 Original = Callable[[str, Callable[[SqlStore], None]], str]
@@ -21,6 +21,13 @@ Original = Callable[[str, Callable[[SqlStore], None]], str]
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database."""
     with database(request.param, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(params=KINDS)
+def own_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a prepared database that no other test uses: its tables may be changed."""
+    with prepared_database(request.param, tmp_path) as url:
         yield url
 
 

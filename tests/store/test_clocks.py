@@ -20,7 +20,7 @@ from scanner.store import SqlStore, open_reader, open_store, prune
 from scanner.store.database.clocks import ServerClock, SteadyClock
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.scan.fakes import FakeCluster
-from tests.store.databases import database, execute
+from tests.store.databases import execute, prepared_database
 from tests.store.made import DAWN, Round, finding
 from tests.store.test_fixes import fixing
 from tests.store.test_killed import heartbeats
@@ -57,11 +57,11 @@ def answer(store: SqlStore, moment: datetime) -> str:
 @pytest.fixture
 def ahead(tmp_path: Path) -> Iterator[str]:
     """A PostgreSQL database whose clock is five hours ahead of that of this machine."""
-    with database("postgresql", tmp_path) as url:
+    with prepared_database("postgresql", tmp_path) as url:
         later = "$$SELECT pg_catalog.clock_timestamp() + interval '5 hours'$$"
         execute(url, f"CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS {later}")
-        schema = str(make_url(url).query["options"])
-        yield make_url(url).update_query_dict({"options": f"{schema},pg_catalog"}).render_as_string(hide_password=False)
+        options = {"options": "-csearch_path=public,pg_catalog"}
+        yield make_url(url).update_query_dict(options).render_as_string(hide_password=False)
 
 
 def from_now(moment: datetime | None) -> int:
@@ -290,7 +290,7 @@ def test_a_server_that_does_not_answer_leaves_its_clock_running() -> None:
 
 
 def test_a_steady_clock_counts_the_seconds_that_pass() -> None:
-    """Whatever becomes of the clock of the machine."""
+    """Also if the clock of the machine is set back."""
     counter = iter((5.0, 65.0))
     clock = SteadyClock(NOON, lambda: next(counter))
     assert NOON + timedelta(minutes=1) == clock()

@@ -8,10 +8,10 @@ from scanner.store.database.engine import close_connections, make_reading_engine
 from tests.store.made import clock
 
 
-def test_a_connection_in_use_is_closed_when_it_is_given_back(fresh: str) -> None:
+def test_a_connection_in_use_is_closed_when_it_is_given_back(url: str) -> None:
     """The reader may be closed by one thread while another one reads."""
-    open_store(fresh, clock).close()
-    engine = make_reading_engine(address_of(fresh))
+    open_store(url, clock).close()
+    engine = make_reading_engine(address_of(url))
     used = engine.connect()
     driver = used.connection.driver_connection
     close_connections(engine)
@@ -20,10 +20,10 @@ def test_a_connection_in_use_is_closed_when_it_is_given_back(fresh: str) -> None
     assert _is_closed(driver)
 
 
-def test_a_connection_that_is_made_later_is_closed_too(fresh: str) -> None:
+def test_a_connection_that_is_made_later_is_closed_too(url: str) -> None:
     """A thread may still have the engine."""
-    open_store(fresh, clock).close()
-    engine = make_reading_engine(address_of(fresh))
+    open_store(url, clock).close()
+    engine = make_reading_engine(address_of(url))
     close_connections(engine)
     with engine.connect() as late:
         driver = late.connection.driver_connection

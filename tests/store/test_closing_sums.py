@@ -23,7 +23,7 @@ from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.maintenance import reindex
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
-from tests.store.databases import database, execute, refill, rows
+from tests.store.databases import execute, prepared_database, refill, rows
 from tests.store.made import Round, clock, ended, finding
 
 GAP = Gap(GapKind.LIST, "v1/Secret", "forbidden")
@@ -70,7 +70,7 @@ def test_both_databases_have_equal_sums(tmp_path: Path) -> None:
     """Logical rows have no id that only one database gives."""
     stored = []
     for kind in ("sqlite", "postgresql"):
-        with database(kind, tmp_path) as url, open_store(url, clock) as store:
+        with prepared_database(kind, tmp_path) as url, open_store(url, clock) as store:
             record_story(store)
             stored.append(sums(url))
 
@@ -132,7 +132,7 @@ def test_the_documents_list_the_columns_of_every_part() -> None:
 def test_a_changed_row_is_named_with_the_scan_that_wrote_it(
     filled: SqlStore, url: str, statement: str, where: str
 ) -> None:
-    """Whatever the column is."""
+    """For every column."""
     filled.close()
     execute(url, f"{'SET session_replication_role = replica; ' * url.startswith('postgresql')}{statement}")
 

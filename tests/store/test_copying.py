@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from scanner.store.upkeep.copying import CopyResult, copy_database
 from scanner.store.upkeep.deletion import delete_cluster
 from scanner.store.upkeep.table_streams import read_batches
 from tests.store.conftest import Original
-from tests.store.databases import count, database, execute, path_of, rows
+from tests.store.databases import count, database, execute, path_of, prepared_database, rows
 from tests.store.made import DAWN, Round, clock, finding
 from tests.store.neighbors import GONE, WORDS, answers, cluster_of, fill
 from tests.store.test_integrity import problems_of
@@ -41,7 +40,7 @@ BOTH = ("sqlite", "postgresql"), ("postgresql", "sqlite")
 
 
 class Pair(NamedTuple):
-    """A source with twelve clusters, and an empty target of the other kind."""
+    """A source with twelve clusters, and a target of the other kind without a scan."""
 
     source: str
     target: str
@@ -49,14 +48,24 @@ class Pair(NamedTuple):
 
 @pytest.fixture(params=BOTH, ids=["to PostgreSQL", "to SQLite"])
 def pair(request: pytest.FixtureRequest, original: Original, tmp_path: Path) -> Iterator[Pair]:
-    """The URLs of a source and of an empty target."""
+    """The URLs of a source, and of a target that has tables without rows."""
     source, target = request.param
-    with ExitStack() as kept:
-        to = kept.enter_context(database(target, tmp_path))
-        filled = original(f"{source}:", fill)
-        if source == "sqlite":
-            filled = f"sqlite:///{shutil.copy(path_of(filled), tmp_path / 'source.db')}"
-        yield Pair(filled, to)
+    with prepared_database(target, tmp_path) as to:
+        yield Pair(source_in(source, original, tmp_path), to)
+
+
+@pytest.fixture(params=BOTH, ids=["to PostgreSQL", "to SQLite"])
+def new_pair(request: pytest.FixtureRequest, original: Original, tmp_path: Path) -> Iterator[Pair]:
+    """The URLs of a source, and of a target that has no tables."""
+    source, target = request.param
+    with database(target, tmp_path) as to:
+        yield Pair(source_in(source, original, tmp_path), to)
+
+
+def source_in(kind: str, original: Original, folder: Path) -> str:
+    """The URL of a source; a file is a copy of its own."""
+    filled = original(f"{kind}:", fill)
+    return filled if kind != "sqlite" else f"sqlite:///{shutil.copy(path_of(filled), folder / 'source.db')}"
 
 
 def copied(pair: Pair) -> CopyResult:
@@ -64,14 +73,14 @@ def copied(pair: Pair) -> CopyResult:
     return copy_database(pair.source, pair.target, DAWN)
 
 
-def test_a_copy_reads_as_its_source(pair: Pair) -> None:
+def test_a_copy_reads_as_its_source(new_pair: Pair) -> None:
     """Reports, differences, trends, searches, runs and views of all clusters are equal."""
-    result = copied(pair)
+    result = copied(new_pair)
 
-    with open_store(pair.source, clock) as source, open_store(pair.target, clock) as target:
-        assert answers(source, pair.source) == answers(target, pair.target)
-    assert [] == problems_of(pair.target)
-    assert (len(rows(pair.source, "SELECT id FROM scans")), False, False) == (
+    with open_store(new_pair.source, clock) as source, open_store(new_pair.target, clock) as target:
+        assert answers(source, new_pair.source) == answers(target, new_pair.target)
+    assert [] == problems_of(new_pair.target)
+    assert (len(rows(new_pair.source, "SELECT id FROM scans")), False, False) == (
         result.scans,
         result.continued,
         result.source_changed,
@@ -141,19 +150,19 @@ MOMENTS = (0.0, 0.1, 0.3)
 """Seconds after the begin of a copy at which it is killed."""
 
 
-def test_a_killed_copy_is_continued(pair: Pair) -> None:
+def test_a_killed_copy_is_continued(new_pair: Pair) -> None:
     """Nothing else opens the target meanwhile, and in the end it is a copy like any other."""
     opened = []
     for moment in MOMENTS:
-        kill_a_copy(pair, moment)
-        opened += open_quietly(pair.target)
-    if is_copying(pair.target) or not has_version(pair.target):
-        copied(pair)
+        kill_a_copy(new_pair, moment)
+        opened += open_quietly(new_pair.target)
+    if is_copying(new_pair.target) or not has_version(new_pair.target):
+        copied(new_pair)
 
     assert [] == opened
-    with open_store(pair.source, clock) as source, open_store(pair.target, clock) as target:
-        assert answers(source, pair.source, WORDS[:2]) == answers(target, pair.target, WORDS[:2])
-    assert [] == problems_of(pair.target)
+    with open_store(new_pair.source, clock) as source, open_store(new_pair.target, clock) as target:
+        assert answers(source, new_pair.source, WORDS[:2]) == answers(target, new_pair.target, WORDS[:2])
+    assert [] == problems_of(new_pair.target)
 
 
 def kill_a_copy(pair: Pair, moment: float) -> None:
@@ -197,7 +206,6 @@ def open_quietly(url: str) -> list[str]:
 @pytest.fixture
 def begun(pair: Pair) -> Pair:
     """A copy that failed at the findings, because the disk of the target was full."""
-    open_store(pair.target, clock).close()
     if pair.target.startswith("postgresql"):
         body = "BEGIN RAISE EXCEPTION 'no space left on device'; END"
         execute(pair.target, f"CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$")

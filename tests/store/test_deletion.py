@@ -102,7 +102,7 @@ def test_the_other_clusters_go_on(town: SqlStore, url: str) -> None:
 
 
 def test_a_tombstone_has_dates_and_counts(town: SqlStore, url: str) -> None:
-    """And a digest of the ids of the scans, which the holder of all reports can compute, and nobody else can read back."""
+    """And a digest of the ids of the scans, which only the holder of all reports can compute, and no user can read back."""
     ids = [row["id"] for row in rows(url, f"SELECT id FROM scans WHERE cluster_name = '{GONE}' ORDER BY number")]
     [result] = delete_cluster(url, GONE, DAWN)
     [tombstone] = tombstones(url)
@@ -172,7 +172,7 @@ def test_a_name_that_only_runs_have_is_deleted(store: SqlStore, url: str) -> Non
 
 
 def test_the_runs_of_a_renamed_cluster_go_too(store: SqlStore, url: str) -> None:
-    """Under whatever name they were made."""
+    """Under every name that they were made with."""
     run = store.begin_run("old")
     Round(cluster=ClusterIdentity("old", "uid-1")).record(store, 1)
     store.end_run(run, exit_code=0, scan_id="scan-1")

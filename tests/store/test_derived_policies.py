@@ -124,7 +124,7 @@ def test_a_scan_of_other_namespaces_resolves_nothing(story: Story) -> None:
 def test_the_digest_of_the_policy_set_covers_labels_that_decide(
     story: Story, labels: dict[str, str], *, equal: bool
 ) -> None:
-    """A namespace with another level is another set of rules, whichever bindings exist."""
+    """A namespace with another level is another set of rules, also with the same bindings."""
     before = story.scan(shop(**{ENFORCE: "strict"}))
     after = story.scan(shop(**labels))
 

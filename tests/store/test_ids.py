@@ -70,7 +70,7 @@ def test_no_ids_are_reserved_for_no_rows(store: SqlStore, url: str) -> None:
 
 
 def test_reservations_at_once_do_not_overlap(url: str) -> None:
-    """Whichever process comes first, every id is reserved once."""
+    """In every order of the processes, each id is reserved once."""
     open_store(url, clock).close()
     engine = make_engine(address_of(url))
 

@@ -123,10 +123,9 @@ def plain(index: ReflectedIndex) -> dict[str, object]:
     return {**index, "dialect_options": options}
 
 
-def test_fingerprints_have_a_partial_index(fresh: str) -> None:
+def test_fingerprints_have_a_partial_index(own_url: str) -> None:
     """The index of fingerprints is partial: superseded rows are not in it."""
-    open_store(fresh).close()
-    engine = create_engine(fresh)
+    engine = create_engine(own_url)
     with engine.connect() as connection:
         [index] = [item for item in inspect(connection).get_indexes("findings") if item["name"] == "findings_last_word"]
         text_of = {"sqlite": "SELECT sql FROM sqlite_master WHERE name = 'findings_last_word'"}.get(

@@ -228,14 +228,13 @@ def test_a_missing_driver_is_reported_with_the_command_that_installs_it() -> Non
     ) == last
 
 
-def test_a_newer_database_is_rejected(fresh: str) -> None:
+def test_a_newer_database_is_rejected(own_url: str) -> None:
     """The changes of a later version are not known."""
-    open_store(fresh).close()
-    execute(fresh, "UPDATE alembic_version SET version_num = '9999'")
+    execute(own_url, "UPDATE alembic_version SET version_num = '9999'")
 
     for change in (open_store, upgrade):
         with pytest.raises(StoreError, match="created by a newer version of Assay"):
-            change(fresh)
+            change(own_url)
 
 
 @pytest.mark.parametrize(
@@ -260,23 +259,21 @@ def test_a_database_of_another_program_that_uses_alembic_is_left_alone(fresh: st
         ("0003", r"created by an older version of Assay.*run: assay db upgrade\."),
     ],
 )
-def test_a_version_is_known_by_its_whole_name(fresh: str, version: str, message: str) -> None:
+def test_a_version_is_known_by_its_whole_name(own_url: str, version: str, message: str) -> None:
     """A version is compared as a whole, and an older database is not upgraded without a command."""
-    open_store(fresh).close()
-    execute(fresh, "UPDATE alembic_version SET version_num = :version", version=version)
+    execute(own_url, "UPDATE alembic_version SET version_num = :version", version=version)
 
     for change in (open_store, open_reader):
         with pytest.raises(StoreError, match=message):
-            change(fresh)
+            change(own_url)
 
 
-def test_a_database_without_its_version_is_rejected(fresh: str) -> None:
+def test_a_database_without_its_version_is_rejected(own_url: str) -> None:
     """The state of its tables is not known."""
-    open_store(fresh).close()
-    execute(fresh, "DELETE FROM alembic_version")
+    execute(own_url, "DELETE FROM alembic_version")
 
     with pytest.raises(StoreError, match="has tables of another program"):
-        open_store(fresh)
+        open_store(own_url)
 
 
 def test_a_current_database_needs_no_upgrade(fresh: str) -> None:
@@ -285,10 +282,10 @@ def test_a_current_database_needs_no_upgrade(fresh: str) -> None:
     assert not upgrade(fresh)
 
 
-def test_the_message_of_a_database_error_quotes_no_values(fresh: str) -> None:
+def test_the_message_of_a_database_error_quotes_no_values(own_url: str) -> None:
     """Errors of the database may quote objects; the message has the cause alone."""
-    with open_store(fresh, clock) as store:
-        execute(fresh, "DROP TABLE scan_policies")
+    with open_store(own_url, clock) as store:
+        execute(own_url, "DROP TABLE scan_policies")
         with pytest.raises(StoreError) as caught:
             store.begin(Round((finding("a", outcome=Violated(SECRET)),)).start(1))
 

@@ -39,7 +39,7 @@ def shop(*others: Document, **levels: str) -> tuple[Document, ...]:
 
 
 def test_a_raised_label_makes_no_new_problem(story: Story) -> None:
-    """The check is the same, whatever level demands it: its clock goes on."""
+    """The check is the same for every level that demands it: its clock goes on."""
     first = story.scan(shop(enforce="baseline", warn="privileged"))
     (before,) = {each.problem for each in first.findings()}
     raised = story.scan(shop(enforce="restricted", warn="privileged"))

@@ -96,7 +96,7 @@ def test_a_pruned_day_says_so(store: SqlStore, url: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_number_of_every_day_is_that_of_its_scan(store: SqlStore, seed: int) -> None:
-    """Whatever comes and goes, the sum over severities is the number of open problems that the scan's own report has."""
+    """After all changes of findings, the sum over severities is the number of open problems that the scan's own report has."""
     random = Random(seed)
     every = [*(finding(name) for name in "abcdef"), *(finding(name, policy="labels") for name in "abc")]
     excepted = [each._replace(excepted_by="an exception") for each in every[:2]]

@@ -97,12 +97,12 @@ def test_changes_in_the_write_ahead_log_are_read(tmp_path: Path) -> None:
             read(place / "copied.db")
 
 
-def test_a_reader_changes_nothing(fresh: str) -> None:
+def test_a_reader_changes_nothing(url: str) -> None:
     """Read permission is enough."""
-    with open_store(fresh, clock) as store:
+    with open_store(url, clock) as store:
         Round((finding("a"),)).record(store, 1)
     with (
-        open_reader(fresh, clock) as reader,
+        open_reader(url, clock) as reader,
         reader._engine.connect() as connection,
         pytest.raises(DBAPIError, match=r"read-?only"),
     ):

@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster, its history is that of a replay that keeps everything, and an old report stays as it was.
+"""For all events of a cluster, its history is that of a replay that keeps everything, and an old report stays as it was.
 
 `REPLAYS` is about the number of steps, which are changes of the cluster and scans, on each database; `make nightly` sets it.
 """

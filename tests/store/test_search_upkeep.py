@@ -44,31 +44,31 @@ def downgrade(url: str) -> None:
         execute(url, statement)
 
 
-def test_an_upgrade_makes_the_index(fresh: str) -> None:
+def test_an_upgrade_makes_the_index(own_url: str) -> None:
     """Searches have the same answers as if the index had been there always."""
-    with open_store(fresh, clock) as store:
+    with open_store(own_url, clock) as store:
         record(store)
         Round((finding("größe", kind="Pod"), finding("web-2")), cluster=record(store, 2).cluster).record(store, 3)
-    before = answers(fresh)
-    downgrade(fresh)
-    upgraded = upgrade(fresh, backup=False)
+    before = answers(own_url)
+    downgrade(own_url)
+    upgraded = upgrade(own_url, backup=False)
 
     assert upgraded.migrated
-    assert before == answers(fresh)
-    assert [] == problems_of(fresh)
+    assert before == answers(own_url)
+    assert [] == problems_of(own_url)
 
 
-def test_an_upgrade_indexes_large_tables(fresh: str) -> None:
+def test_an_upgrade_indexes_large_tables(own_url: str) -> None:
     """More rows than are read at a time."""
-    with open_store(fresh, clock) as store:
+    with open_store(own_url, clock) as store:
         record(store)
-    downgrade(fresh)
+    downgrade(own_url)
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < {1000 + PORTION})"
     values = "i, 1, 1, 'shop', 'many-ß' || i, 'uid-' || i"
-    execute(fresh, f"{numbers} INSERT INTO objects (id, cluster, kind, namespace, name, uid) SELECT {values} FROM n")
-    execute(fresh, f"UPDATE last_ids SET id = {2000 + PORTION} WHERE name = 'objects'")
-    upgrade(fresh, backup=False)
-    with open_reader(fresh, clock) as store:
+    execute(own_url, f"{numbers} INSERT INTO objects (id, cluster, kind, namespace, name, uid) SELECT {values} FROM n")
+    execute(own_url, f"UPDATE last_ids SET id = {2000 + PORTION} WHERE name = 'objects'")
+    upgrade(own_url, backup=False)
+    with open_reader(own_url, clock) as store:
         found = store.search_words(1, "many")[0].objects
 
     assert frozenset(range(1000, 1001 + PORTION)) == found

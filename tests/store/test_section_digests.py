@@ -1,4 +1,4 @@
-"""The digests of a scan are those of its logical rows, wherever and beside whatever it is stored."""
+"""The digests of a scan are those of its logical rows, in every database and beside all other scans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scanner.store.upkeep.renaming import rename_cluster
 from scanner.store.upkeep.retention import prune
 from scanner.store.upkeep.retention_plan import RetentionRule
 from tests.store.conftest import Original
-from tests.store.databases import database, execute, refill, without_lists
+from tests.store.databases import execute, prepared_database, refill, without_lists
 from tests.store.made import DAWN, Round, clock, ended, finding
 from tests.store.test_closing_sums import GAP, GONE, OTHER, WEB, record_story
 
@@ -75,7 +75,7 @@ def test_both_databases_have_equal_digests(tmp_path: Path) -> None:
     """Of every scan of a history: no digest has an id of a row, or an order of one database."""
     found = []
     for kind in ("sqlite", "postgresql"):
-        with database(kind, tmp_path) as url, open_store(url, clock) as store:
+        with prepared_database(kind, tmp_path) as url, open_store(url, clock) as store:
             record_story(store)
             record(store, 9)
             found.append([digests(store, number) for number in (0, 1, 2, 3, 9)])
@@ -156,7 +156,7 @@ def test_a_changed_row_changes_the_digest_of_its_section_alone(filled: SqlStore,
 
 def test_a_copy_has_equal_digests(filled: SqlStore, url: str, tmp_path: Path) -> None:
     """In a database of the other kind."""
-    with database("postgresql" if url.startswith("sqlite") else "sqlite", tmp_path) as target:
+    with prepared_database("postgresql" if url.startswith("sqlite") else "sqlite", tmp_path) as target:
         copy_database(url, target, DAWN)
         with open_store(target, clock) as copy:
             assert digests(filled, 1) == digests(copy, 1)

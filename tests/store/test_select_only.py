@@ -9,7 +9,7 @@ import pytest
 
 from scanner.errors import StoreError
 from scanner.store import open_reader, open_store
-from tests.store.databases import database, execute
+from tests.store.databases import execute, prepared_database
 from tests.store.made import Round, clock, finding
 from tests.store.roles import READ_ALL_TABLES, USE_SCHEMA, role
 
@@ -24,7 +24,7 @@ def reader_role(url: str) -> Iterator[str]:
 @pytest.fixture
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A PostgreSQL database with a scan, a run and a scan whose process died."""
-    with database("postgresql", tmp_path_factory.mktemp("select-only")) as url:
+    with prepared_database("postgresql", tmp_path_factory.mktemp("select-only")) as url:
         with open_store(url, clock) as store:
             store.begin_run("prod")
             Round((finding("a"),)).record(store, 1)

@@ -17,7 +17,7 @@ from scanner.store.database.engine import insert_missing, lock_history, make_eng
 from scanner.store.rows.interning import digest, reserve_ids
 from scanner.store.rows.search_index import index_inserted
 from scanner.store.rows.tables import KINDS
-from tests.store.databases import count, database
+from tests.store.databases import count, prepared_database
 from tests.store.made import Round, clock, finding, statuses
 
 CLUSTERS = tuple(ClusterIdentity(f"cluster-{number}", f"uid-{number}") for number in range(4))
@@ -28,9 +28,8 @@ SECONDS = 60
 
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """The URL of an empty PostgreSQL database: SQLite has one writer."""
-    with database("postgresql", tmp_path_factory.mktemp("at-once")) as url:
-        open_store(url, clock).close()
+    """The URL of a PostgreSQL database without a scan: SQLite has one writer."""
+    with prepared_database("postgresql", tmp_path_factory.mktemp("at-once")) as url:
         yield url
 
 

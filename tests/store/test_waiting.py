@@ -16,7 +16,7 @@ from scanner.store.database.address import address_of
 from scanner.store.database.engine import make_engine, writing
 from scanner.store.database.store_errors import UncertainCommit, as_store_error
 from scanner.store.database.waiting import DatabaseWait
-from tests.store.databases import database
+from tests.store.databases import prepared_database
 from tests.store.made import Round, finding, snapshot
 from tests.store.relay import Relay, refusing, relayed
 
@@ -129,8 +129,8 @@ def test_the_answer_of_a_server_decides_whether_to_wait(state: str, message: str
 
 @pytest.fixture
 def relay(tmp_path: Path) -> Iterator[Relay]:
-    """An empty PostgreSQL database that is away."""
-    with database("postgresql", tmp_path) as url, relayed(url) as relay:
+    """A PostgreSQL database without a scan that is away."""
+    with prepared_database("postgresql", tmp_path) as url, relayed(url) as relay:
         yield relay
 
 

@@ -247,20 +247,20 @@ def test_the_forms_of_a_check_are_stored_once(story: Story, url: str) -> None:
     assert 4 == count(url, "waived_checks")
 
 
-def test_an_upgrade_compares_with_the_first_scan_that_the_database_keeps(fresh: str) -> None:
+def test_an_upgrade_compares_with_the_first_scan_that_the_database_keeps(own_url: str) -> None:
     """An older version stored no questions, but policies."""
-    with open_store(fresh, clock) as store:
+    with open_store(own_url, clock) as store:
         story = Story(store)
         story.scan(1, FEW, BY_ID)
         story.scan(2, REFORMATTED)
         story.scan(3, OWNED, BY_ID)
-    without_lists(fresh)
-    execute(fresh, "DROP TABLE closing_sums")
-    execute(fresh, "DROP TABLE waived_checks")
-    execute(fresh, f"UPDATE alembic_version SET version_num = '{before_this_table()}'")
+    without_lists(own_url)
+    execute(own_url, "DROP TABLE closing_sums")
+    execute(own_url, "DROP TABLE waived_checks")
+    execute(own_url, f"UPDATE alembic_version SET version_num = '{before_this_table()}'")
 
-    assert upgrade(fresh, backup=False).migrated
-    with open_store(fresh, clock) as store:
+    assert upgrade(own_url, backup=False).migrated
+    with open_store(own_url, clock) as store:
         assert ["active", "active", "unknownCheck"] == [Story(store).state(number) for number in (1, 2, 3)]
 
 

@@ -1,4 +1,4 @@
-"""Waivers and time: each day has the waivers of that day, whatever is edited later."""
+"""Waivers and time: each day has the waivers of that day, also after later edits."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.store.conftest import prepared, store, url
-from tests.store.databases import KINDS, database
+from tests.store.databases import KINDS, prepared_database
 from tests.web.fleets import NOW, fill
 from tests.web.served import Served, counted, scan_examples, served
 
@@ -18,7 +18,7 @@ __all__ = ["examples", "fleet", "fleet_url", "prepared", "site", "store", "url"]
 def examples(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a database with two scans of the example cluster."""
     home = tmp_path_factory.mktemp("examples")
-    with database(request.param, home) as url:
+    with prepared_database(request.param, home) as url:
         scan_examples(url, home, "before", "after")
         yield url
 
@@ -33,7 +33,7 @@ def site(examples: str) -> Iterator[Served]:
 @pytest.fixture(scope="session", params=KINDS)
 def fleet_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a database with several clusters."""
-    with database(request.param, tmp_path_factory.mktemp("fleet")) as url:
+    with prepared_database(request.param, tmp_path_factory.mktemp("fleet")) as url:
         fill(url)
         yield url
 

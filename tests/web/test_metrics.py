@@ -392,7 +392,7 @@ def test_a_forgotten_cluster_leaves_no_numbers(url: str, store: SqlStore, databa
 def test_the_limit_of_the_database_is_its_volume_or_that_of_the_configuration(
     database: Watched, store: SqlStore
 ) -> None:
-    """Whichever is less; PostgreSQL does not show its volume."""
+    """The smaller of both; PostgreSQL does not show its volume."""
     Round(ITEMS).record(store, 1)
     limits = [
         samples(

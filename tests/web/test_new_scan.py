@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scanner.web.views.kept import RECENT
-from tests.store.databases import KINDS, database
+from tests.store.databases import KINDS, prepared_database
 from tests.web.served import Served, scan_examples, served
 
 _PAGES = ("index.html", "findings.html", "findings.html?status=open", "policies.html", "namespaces/shop.html")
@@ -19,7 +19,7 @@ _PAGES = ("index.html", "findings.html", "findings.html?status=open", "policies.
 def pages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """The application, and the id of its newest scan, which ended after each page had been read."""
     home: Path = tmp_path_factory.mktemp("new")
-    with database(request.param, home) as url:
+    with prepared_database(request.param, home) as url:
         scan_examples(url, home, "before")
         with served(url) as opened:
             for path in (*_PAGES, "/", f"{opened.cluster}/runs", _api(opened)):

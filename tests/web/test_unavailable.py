@@ -40,7 +40,7 @@ PASSWORD = ("28P01", 'password authentication failed for user "assay"')
 
 @pytest.mark.parametrize("reader", ["page", "probe"])
 def test_a_refused_password_is_noticed_by_every_reader(reader: str) -> None:
-    """A server that nobody reads is probed, and one without probes is read."""
+    """A server without readers is probed, and one without probes is read."""
     refused: list[CredentialsRefused] = []
     with refusing(*PASSWORD) as url:
         library = ScanLibrary(url, refused=refused.append)

@@ -28,6 +28,7 @@ from scanner.cel.types.type_system import INT, STRING, list_of
 from scanner.cel.values import list_kinds
 from scanner.cel.values.extent import SizeBound
 from scanner.cel.values.runtime import print_value
+from scanner.cel.values.text import GO_ESCAPES
 from scanner.cel.values.values import Value
 
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -36,19 +37,7 @@ _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = _UPPER.lower()
 _TO_LOWER = str.maketrans(_UPPER, _LOWER)
 _TO_UPPER = str.maketrans(_LOWER, _UPPER)
-_QUOTED = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_QUOTED = str.maketrans(GO_ESCAPES)
 _STRINGS = list_of(STRING)
 
 

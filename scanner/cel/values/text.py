@@ -7,6 +7,7 @@ The source of truth is Go's strconv and fmt: the shortest digits that read back 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 _STRING_THRESHOLD = 21
 _CONVERSION_THRESHOLD = 6
@@ -97,7 +98,7 @@ def _write_positional(digits: str, exponent: int) -> str:
     return f"{whole}.{fraction}" if fraction else whole
 
 
-_ESCAPES = {
+GO_ESCAPES: Final = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -108,6 +109,7 @@ _ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
 }
+"""The characters that Go writes with a letter or themselves after a backslash."""
 _LAST_CONTROL = 0x1F
 _DELETE = 0x7F
 _LAST_SHORT = 0xFFFF
@@ -121,7 +123,7 @@ def quote(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    escape = _ESCAPES.get(character)
+    escape = GO_ESCAPES.get(character)
     if escape is not None:
         return escape
     if character.isprintable():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,9 +25,8 @@ from scanner.config.values import parse_kubernetes_version, parse_kyverno_versio
 from scanner.errors import UsageError
 
 if TYPE_CHECKING:
-    from scanner.cluster.files.manifests import FileDocument
+    from scanner.cluster.files.manifests import FileDocument, UnreadDocument
     from scanner.cluster.overlay import Base
-    from scanner.model.outcome import Gap
     from scanner.preview import CheckResult
     from scanner.preview.server_answers import DryRunApplier
     from scanner.report.check.document import CheckDocument
@@ -153,19 +152,21 @@ def command(*, flags: CheckFlags) -> None:
     """Decide whether a cluster would admit manifests, by its own policies and with read permissions alone."""
     flags.reject_contradictions()
     places = flags.places()
-    documents, gaps = _read_manifests(flags.files)
+    documents, unread = _read_manifests(flags.files)
     opened = _open_cluster(flags)
     with closing(opened):
         result = _check(opened, documents, flags.disabled_plugins)
-    document = _locate(replace(result, gaps=(*gaps, *result.gaps)))
+    gaps = (item.gap for item in unread if item.other_tool is None)
+    notes = (f"not checked: {each}" for each in _explain_unchecked(unread))
+    document = _locate(replace(result, gaps=(*gaps, *result.gaps), notes=(*notes, *result.notes)))
     for path, form in places.items():
         _export(document, form, path)
     _print(document, flags.output)
     raise typer.Exit(_find_exit_code(document.result, allow_unjudged=flags.allow_unjudged))
 
 
-def _read_manifests(paths: Sequence[Path]) -> tuple[list[FileDocument], list[Gap]]:
-    """The documents of the files, and a gap for each that cannot be read. Raises UsageError for a missing path."""
+def _read_manifests(paths: Sequence[Path]) -> tuple[list[FileDocument], list[UnreadDocument]]:
+    """The documents of the files, and those that are not read. Raises UsageError for a missing path, and if there is no manifest."""
     from scanner.cluster.files.manifests import FileDocument, ReadFiles, stream_documents
 
     read = ReadFiles()
@@ -174,7 +175,18 @@ def _read_manifests(paths: Sequence[Path]) -> tuple[list[FileDocument], list[Gap
     unread = [item for item in items if not isinstance(item, FileDocument)]
     if not items:
         raise UsageError(f"-f {paths[0]} has no document: check the path. Files end in .yaml, .yml or .json")
-    return documents, [item.gap for item in unread if item.other_tool is None]
+    if not documents and all(item.other_tool for item in unread):
+        raise UsageError(f"-f {paths[0]} has no manifest: {_explain_unchecked(unread)[0]}")
+    return documents, unread
+
+
+def _explain_unchecked(unread: Iterable[UnreadDocument]) -> list[str]:
+    """A sentence for each reason why files of other tools are left out, which no API server stores."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for item in unread:
+        if item.other_tool:
+            places[item.other_tool.why].append(item.gap.where)
+    return [f"{first}{f' and {len(more)} more' if more else ''}: {why}" for why, (first, *more) in places.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,15 +284,16 @@ def _export(document: CheckDocument, form: CheckForm, path: Path) -> None:
 
 
 def _render(document: CheckDocument, form: CheckForm) -> str:
-    from scanner.report.check import json, junit, markdown, sarif
-
-    renderers = {
-        CheckForm.JSON: json.render,
-        CheckForm.MARKDOWN: markdown.render,
-        CheckForm.SARIF: sarif.render,
-        CheckForm.JUNIT: junit.render,
-    }
-    return renderers[form](document)
+    match form:
+        case CheckForm.MARKDOWN:
+            from scanner.report.check.markdown import render
+        case CheckForm.SARIF:
+            from scanner.report.check.sarif import render
+        case CheckForm.JUNIT:
+            from scanner.report.check.junit import render
+        case _:
+            from scanner.report.check.json import render
+    return render(document)
 
 
 def _find_exit_code(result: CheckResult, *, allow_unjudged: bool) -> int:

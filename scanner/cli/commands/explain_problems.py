@@ -308,7 +308,7 @@ def _describe_status(worst: WorstProblem) -> str:
 
 
 def _find_named(wanted: WantedSubject, stored: StoredFinding) -> NamedSubject | None:
-    """The workload of a finding, or its object, whichever the user named."""
+    """The workload of a finding, or its object, as the user named one of them."""
     finding = stored.finding
     itself = NamedSubject(_get_group(finding.api_version), finding.kind, finding.namespace, finding.name)
     candidates = (_name_workload(stored.workload), itself) if stored.workload else (itself,)

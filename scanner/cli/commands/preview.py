@@ -21,6 +21,7 @@ from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.scope import POLICIES, SCOPE, KindsOption, NamespacesOption, SkipKindsOption, make_scope
 from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import read_policy_files, reject_stdin_twice
+from scanner.cli.scanning.scan_flags import WorkersOption
 from scanner.cli.terminal.progress import Progress
 from scanner.cli.terminal.stdout import QuietOption, standard_output
 from scanner.config.current import get_settings
@@ -208,17 +209,7 @@ class PreviewFlags(FlagGroup):
     as_user: RequesterFlags = field(default_factory=RequesterFlags)
     connection: Connection = field(default_factory=Connection)
     limits: RequestLimits = DEFAULT_LIMITS
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            max=64,
-            metavar="N",
-            help="Number of evaluation processes. Default: one per core, at most 8; 1 starts no other process.",
-            show_default=False,
-        ),
-    ] = None
+    workers: WorkersOption = None
     controllers_as: Annotated[
         ControllerUser,
         typer.Option(

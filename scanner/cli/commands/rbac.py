@@ -289,8 +289,13 @@ def _make_document(result: _Checked | AssayError) -> JsonObject:
         }
         for need, allowed in result.answered
     ]
-    gaps = [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.needs.gaps]
-    return {"complete": not result.missing, "rights": rights, "gaps": gaps}
+    from scanner.report.text.json_text import gap_json
+
+    return {
+        "complete": not result.missing,
+        "rights": rights,
+        "gaps": [gap_json(gap) for gap in result.needs.gaps],
+    }
 
 
 def _print_json(document: JsonObject | list[JsonObject]) -> None:

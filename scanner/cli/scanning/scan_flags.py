@@ -40,6 +40,17 @@ if TYPE_CHECKING:
     from scanner.scan.options import Options
 
 _WEEK: Final = 7 * 24 * 3600
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        max=64,
+        metavar="N",
+        help="Number of evaluation processes. Default: one per core, at most 8; 1 starts no other process.",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +66,7 @@ class ScanFlags(FlagGroup):
     connection: Connection
     limits: RequestLimits
     fleet: FleetFlags
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            max=64,
-            metavar="N",
-            help="Number of evaluation processes. Default: one per core, at most 8; 1 starts no other process.",
-            show_default=False,
-        ),
-    ] = None
+    workers: WorkersOption = None
     second_opinion: SecondOpinionFlags
     min_coverage: Annotated[
         float,

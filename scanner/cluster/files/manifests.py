@@ -22,6 +22,7 @@ from scanner.cluster.files.other_tools import (
     make_absolute,
     recognise_document,
     recognise_file,
+    suggest_rendering,
 )
 from scanner.cluster.files.streams import read_pieces
 from scanner.errors import UsageError
@@ -198,7 +199,8 @@ def _read(file: Path) -> Iterator[FileDocument | UnreadDocument]:
     for piece in read_pieces(data):
         where = f"{name}, document {piece.number}"
         if piece.fault:
-            yield UnreadDocument(_make_gap(where, piece.fault), text=data.decode(errors="replace"))
+            why = f"{piece.fault}{suggest_rendering(data)}"
+            yield UnreadDocument(_make_gap(where, why), text=data.decode(errors="replace"))
         else:
             for item in _unfold(piece.value, where, file):
                 yield replace(item, file=str(file), line=piece.line) if isinstance(item, FileDocument) else item

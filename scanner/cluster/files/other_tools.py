@@ -46,11 +46,11 @@ _MANIFEST_FIELDS: Final = frozenset({"kind", "metadata", "spec"})
 _TEMPLATE_ACTION: Final = b"{{"
 
 _WHY: Final = {
-    Unneeded.KUSTOMIZATION: "kustomize reads this file: scan the output of `kustomize build` to evaluate what it makes",
-    Unneeded.KUSTOMIZE_INPUT: "a kustomization names this file as a patch or as data: scan the output of `kustomize build`",
-    Unneeded.HELM_CHART: "Helm reads this file: scan the output of `helm template` to evaluate the objects of the chart",
-    Unneeded.HELM_VALUES: "these are values of a Helm chart: scan the output of `helm template` to evaluate its objects",
-    Unneeded.HELM_TEMPLATE: "this is a template of a Helm chart: scan the output of `helm template` to evaluate its objects",
+    Unneeded.KUSTOMIZATION: "kustomize reads this file: use the output of `kustomize build` to evaluate what it makes",
+    Unneeded.KUSTOMIZE_INPUT: "a kustomization names this file as a patch or as data: use the output of `kustomize build`",
+    Unneeded.HELM_CHART: "Helm reads this file: use the output of `helm template` to evaluate the objects of the chart",
+    Unneeded.HELM_VALUES: "these are values of a Helm chart: use the output of `helm template` to evaluate its objects",
+    Unneeded.HELM_TEMPLATE: "this is a template of a Helm chart: use the output of `helm template` to evaluate its objects",
     Unneeded.TEST_SUITE: "this is a test suite of policies: run the suites of Kyverno and of Assay with `assay test`",
     Unneeded.PACKAGE_METADATA: "this file describes a package",
     Unneeded.NO_MANIFEST: "this is no manifest: it has no kind, no metadata and no spec",
@@ -75,6 +75,15 @@ def recognise_file(file: Path, data: bytes) -> OtherToolFile | None:
     if _TEMPLATE_ACTION in data and _is_in_templates(file):
         return OtherToolFile(Unneeded.HELM_TEMPLATE, _WHY[Unneeded.HELM_TEMPLATE])
     return None
+
+
+def suggest_rendering(data: bytes) -> str:
+    """The end of a sentence about a file that is no YAML, because it may be a template; empty for a file without an action of one."""
+    return (
+        "; it has {{, as templates have: give what the tool makes of it, such as `helm template`"
+        if _TEMPLATE_ACTION in data
+        else ""
+    )
 
 
 def find_kustomize_inputs(files: Iterable[Path]) -> dict[str, OtherToolFile]:

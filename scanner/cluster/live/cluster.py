@@ -10,11 +10,12 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import MAXYEAR, UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
+from threading import Thread
 from typing import Final
 from urllib.parse import quote
 
@@ -115,8 +116,8 @@ class LiveCluster:
 
     def identity(self) -> ClusterIdentity:
         """The kubeconfig's name for the cluster, its server, and kube-system's UID and the version if they may be read."""
-        version = self._read_optional("/version", "gitVersion")
-        system = self._read_optional("/api/v1/namespaces/kube-system", "metadata", "uid")
+        reading = _begin(lambda: self._read_optional("/api/v1/namespaces/kube-system", "metadata", "uid"))
+        version, system = self._read_optional("/version", "gitVersion"), reading.result()
         self._server_version = as_text(dig(version, "gitVersion"))
         return ClusterIdentity(
             name=self._session.cluster,
@@ -203,7 +204,8 @@ class LiveCluster:
 
     def discover(self) -> Discovery:
         """Every served kind, and a gap for each group-version that cannot be read. Raises ClusterError when discovery fails."""
-        roots = {path: self._read_root(path) for path in ("/api", "/apis")}
+        reading = _begin(lambda: self._read_root("/apis"))
+        roots = {"/api": self._read_root("/api"), "/apis": reading.result()}
         if not any(roots.values()):
             raise ClusterError(f"{self._session.server} does not respond like a Kubernetes API server: check its URL")
         answered = {path: root for path, root in roots.items() if root}
@@ -377,6 +379,20 @@ class LiveCluster:
             f"{self._session.server} takes these requests for anonymous ones: the credentials of context "
             f"{self._session.place} did not reach it. Check for a proxy that ends TLS, or choose others with --context"
         )
+
+
+def _begin(read: Callable[[], JsonObject]) -> Future[JsonObject]:
+    """Begin a read in another thread. An interruption of the program does not wait for it."""
+    result: Future[JsonObject] = Future()
+
+    def settle() -> None:
+        try:
+            result.set_result(read())
+        except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
+            result.set_exception(error)
+
+    Thread(target=settle, daemon=True).start()
+    return result
 
 
 def _make_list_path(kind: Kind, namespace: str) -> str:

@@ -109,7 +109,7 @@ class Registry:
     def _called(self, entry: _Entry) -> Iterator[MatchResources]:
         """The webhooks that call Kyverno for a policy, if other policies or names of objects decide about the version.
 
-        One with a rule for the version of the request is called with it, whichever version the rules of this policy name.
+        One with a rule for the version of the request is called with it, also if the rules of this policy name other versions.
         """
         if entry.conditions or entry.match_policy == "Exact":
             return

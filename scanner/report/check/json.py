@@ -7,7 +7,7 @@ from typing import Final
 from scanner.model.json import Json, JsonObject
 from scanner.preview.verdict import CheckedObject, Decision, ServerAnswer, Verdict
 from scanner.report.check.document import CheckDocument
-from scanner.report.text.json_text import dump
+from scanner.report.text.json_text import dump, gap_json, values_json
 
 VERSION: Final = "1.0"
 
@@ -29,7 +29,7 @@ def make_document(document: CheckDocument) -> JsonObject:
         "refused": result.is_refused,
         "counts": {verdict.value: counts[verdict] for verdict in Verdict},
         "objects": [_make_object(document, checked) for checked in result.objects],
-        "gaps": [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.gaps],
+        "gaps": [gap_json(gap) for gap in result.gaps],
         "notes": list(result.notes),
     }
 
@@ -54,10 +54,6 @@ def _make_object(document: CheckDocument, checked: CheckedObject) -> JsonObject:
 
 
 def _make_decision(document: CheckDocument, checked: CheckedObject, decision: Decision) -> JsonObject:
-    values: list[Json] = [
-        {"expression": reason.expression, "value": reason.value, "path": reason.path}
-        for reason in decision.evidence.reasons
-    ]
     return {
         "effect": decision.effect.value,
         "by": decision.policy,
@@ -67,7 +63,7 @@ def _make_decision(document: CheckDocument, checked: CheckedObject, decision: De
         "message": decision.message,
         "fields": list(decision.fields),
         "line": document.find_line(checked, decision),
-        "values": values,
+        "values": values_json(decision.evidence),
     }
 
 

@@ -1,7 +1,4 @@
-"""The answer as Markdown, for a comment on a pull request. Names and messages are text, never markup.
-
-GitHub takes at most 65,536 characters in a comment: objects beyond that are counted.
-"""
+"""The answer as Markdown, for a comment on a pull request. Names and messages are text, never markup."""
 
 from __future__ import annotations
 
@@ -17,13 +14,11 @@ from scanner.report.check.document import (
     name_object,
     name_rule,
 )
-from scanner.report.text.numbers import plural
+from scanner.report.text.comment import LONGEST_MESSAGE, fit, list_gaps
 from scanner.report.text.safe_text import cut, escape_markdown, table_row
 
 MARK: Final = "<!-- assay check -->"
 """The first line, by which a workflow finds its own comment."""
-_LONGEST: Final = 65_000
-_MESSAGE: Final = 300
 _MOST_CHANGES: Final = 10
 _HEAD: Final = ("Object", "Verdict", "Why", "Where")
 _SHOWN: Final = (Effect.REFUSES, Effect.REFUSES_PODS, Effect.UNDECIDED, Effect.WARNS)
@@ -33,17 +28,8 @@ def render(document: CheckDocument) -> str:
     """The lines, cut to the length of a comment."""
     head = [MARK, f"## {_write_title(document)}", "", escape_markdown(document.verdict_sentence), ""]
     tail = ["", escape_markdown(NOT_EVALUATED), ""]
-    rows, gaps = [*_list_rows(document)], [*_list_gaps(document)]
-    kept: list[str] = []
-    room = _LONGEST - sum(len(line) + 1 for line in (*head, *tail))
-    for line in (*rows, *gaps):
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    left = len(rows) + len(gaps) - len(kept)
-    more = [f"\nand {plural(left, 'line')} more: see the log of the job"] if left else []
-    return "\n".join((*head, *kept, *more, *tail))
+    rows = [*_list_rows(document), *list_gaps("Not read", document.result.gaps)]
+    return fit(head, rows, tail)
 
 
 def _write_title(document: CheckDocument) -> str:
@@ -70,7 +56,7 @@ def _list_rows(document: CheckDocument) -> Iterator[str]:
 def _write_row(document: CheckDocument, checked: CheckedObject, decision: Decision) -> list[str]:
     line = document.find_line(checked, decision)
     place = f"{checked.place.file}:{line}" if line else checked.place.source
-    why = f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {cut(decision.message, _MESSAGE)}"
+    why = f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
     return [escape_markdown(text) for text in (name_object(checked), VERDICT_TEXTS[checked.verdict], why, place)]
 
 
@@ -78,13 +64,6 @@ def _list_changes(checked: CheckedObject) -> Iterator[str]:
     by = escape_markdown(", ".join(checked.changed_by) or "mutating policies")
     yield f"\n{escape_markdown(name_object(checked))} would be changed by {by}:\n"
     for change in checked.changes[:_MOST_CHANGES]:
-        yield f"- {escape_markdown(cut(str(change), _MESSAGE))}"
+        yield f"- {escape_markdown(cut(str(change), LONGEST_MESSAGE))}"
     if len(checked.changes) > _MOST_CHANGES:
         yield f"- and {len(checked.changes) - _MOST_CHANGES} more"
-
-
-def _list_gaps(document: CheckDocument) -> Iterator[str]:
-    if document.result.gaps:
-        yield "\nNot read:\n"
-    for gap in document.result.gaps:
-        yield f"- {escape_markdown(cut(f'{gap.where}: {gap.why}', _MESSAGE))}"

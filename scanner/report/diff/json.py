@@ -26,7 +26,7 @@ from scanner.report.diff.words import (
     rule_change,
     rule_lines,
 )
-from scanner.report.text.json_text import cause_json, dump
+from scanner.report.text.json_text import cause_json, dump, gap_json
 from scanner.report.text.times import iso
 
 VERSION: Final = "1.1"
@@ -83,7 +83,7 @@ def _scan(scan: Scan, gaps: Sequence[Gap]) -> JsonObject:
         "toolVersion": scan.tool_version,
         "policySetDigest": scan.policy_set_digest or None,
         "preview": scan.preview,
-        "gaps": [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in gaps],
+        "gaps": [gap_json(gap) for gap in gaps],
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from scanner.model.json import Json, JsonObject
 from scanner.parity import Parity
 from scanner.parity.replay import ReplayedDifference
+from scanner.report.text.json_text import gap_json
 from scanner.report.text.numbers import plural
 
 SCHEMA_VERSION = "1.0"
@@ -54,7 +55,7 @@ def json_of(parity: Parity) -> JsonObject:
         "notComparable": unseen,
         "leftOut": list(parity.left_out),
         "missingRights": [{"right": right, "writes": count} for right, count in sorted(parity.missing.items())],
-        "gaps": [{"kind": str(gap.kind), "where": gap.where, "why": gap.why} for gap in parity.gaps],
+        "gaps": [gap_json(gap) for gap in parity.gaps],
     }
 
 

@@ -12,7 +12,7 @@ from scanner.preview.rule_change import Cause
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
 from scanner.preview.workload_risks import Risk, WorkloadRisks
 from scanner.report.preview.document import ASKED_TEXTS, PreviewDocument, describe_cause
-from scanner.report.text.json_text import dump, workload_json
+from scanner.report.text.json_text import dump, gap_json, values_json, workload_json
 
 VERSION: Final = "1.0"
 
@@ -37,7 +37,7 @@ def make_document(document: PreviewDocument) -> JsonObject:
         "policies": [{"language": language, "name": name} for language, name in result.policies],
         "workloads": [_make_workload(each) for each in result.workloads],
         "objects": [_make_object(result, each) for each in result.objects],
-        "gaps": [{"kind": gap.kind.value, "where": gap.where, "why": gap.why} for gap in result.gaps],
+        "gaps": [gap_json(gap) for gap in result.gaps],
         "notes": list(result.notes),
         "asked": None if result.asked is None else {each: result.asked.get(each, 0) for each in ASKED_TEXTS},
     }
@@ -123,14 +123,10 @@ def _make_side(findings: tuple[Finding, ...]) -> JsonObject:
 
 
 def _make_finding(finding: Finding) -> JsonObject:
-    values: list[Json] = [
-        {"expression": reason.expression, "value": reason.value, "path": reason.path}
-        for reason in finding.evidence.reasons
-    ]
     return {
         "binding": finding.binding,
         "param": "/".join(filter(None, (finding.param_namespace, finding.param_name))),
         "check": finding.check.expression,
         "message": finding.outcome.message,
-        "values": values,
+        "values": values_json(finding.evidence),
     }

@@ -1,7 +1,4 @@
-"""A preview as Markdown, for a comment on a pull request that changes policies. Names and messages are text, never markup.
-
-GitHub takes at most 65,536 characters in a comment: lines beyond that are counted.
-"""
+"""A preview as Markdown, for a comment on a pull request that changes policies. Names and messages are text, never markup."""
 
 from __future__ import annotations
 
@@ -26,13 +23,12 @@ from scanner.report.preview.document import (
     name_rule,
     name_workload,
 )
+from scanner.report.text.comment import LONGEST_MESSAGE, fit, list_gaps
 from scanner.report.text.numbers import plural
 from scanner.report.text.safe_text import cut, escape_markdown, table_row
 
 MARK: Final = "<!-- assay preview -->"
 """The first line, by which a workflow finds its own comment."""
-_LONGEST: Final = 65_000
-_MESSAGE: Final = 300
 _HEAD_OF_WORKLOADS: Final = ("Workload", "Scale", "After the change", "Policy", "Why")
 _HEAD: Final = ("Workload", "Objects", "Difference", "Policy", "Why")
 
@@ -44,17 +40,8 @@ def render(document: PreviewDocument) -> str:
     tail = ["", NOTHING_STORED, ""]
     workloads = _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads)
     of_objects = [] if document.by_owner else _list_rows(document)
-    rows = [*_list_changes(document), *workloads, *of_objects, *_list_gaps(document)]
-    kept: list[str] = []
-    room = _LONGEST - sum(len(line) + 1 for line in (*head, *tail))
-    for line in rows:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    left = len(rows) - len(kept)
-    more = [f"\nand {plural(left, 'line')} more: see the log of the job"] if left else []
-    return "\n".join((*head, *kept, *more, *tail))
+    rows = [*_list_changes(document), *workloads, *of_objects, *list_gaps("Not compared", document.result.gaps)]
+    return fit(head, rows, tail)
 
 
 def _write_title(document: PreviewDocument) -> str:
@@ -68,7 +55,7 @@ def _list_changes(document: PreviewDocument) -> Iterator[str]:
     yield "The change:\n"
     for cause in document.result.causes:
         yield f"- {escape_markdown(describe_cause(cause))}"
-        yield from (f"  - {escape_markdown(cut(describe_field(field), _MESSAGE))}" for field in cause.fields)
+        yield from (f"  - {escape_markdown(cut(describe_field(field), LONGEST_MESSAGE))}" for field in cause.fields)
     yield ""
 
 
@@ -82,7 +69,7 @@ def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
         decision = each.risks[0].decisions[0]
         row = (f"{name_workload(each.workload)}{mark}", describe_scale(each), actions)
         yield table_row(
-            [escape_markdown(text) for text in (*row, name_rule(decision), cut(decision.message, _MESSAGE))]
+            [escape_markdown(text) for text in (*row, name_rule(decision), cut(decision.message, LONGEST_MESSAGE))]
         )
     if workloads:
         yield ""
@@ -90,7 +77,7 @@ def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
 
 def _describe_risk(risk: Risk) -> str:
     answer = describe_answer(risk)
-    asked = f"; {cut(answer, _MESSAGE)}" if answer else ""
+    asked = f"; {cut(answer, LONGEST_MESSAGE)}" if answer else ""
     return f"{describe_action(risk)} ({CERTAINTY_TEXTS[risk.certainty]}{asked})"
 
 
@@ -122,11 +109,4 @@ def _write_rows(group: WorkloadGroup) -> Iterator[list[str]]:
         findings = each.after or each.before
         why = findings[0].outcome.message if findings else ""
         row = (name_workload(group.workload), objects, DIFFERENCE_TEXTS[each.difference], name_policy(each))
-        yield [escape_markdown(text) for text in (*row, cut(why, _MESSAGE))]
-
-
-def _list_gaps(document: PreviewDocument) -> Iterator[str]:
-    if document.result.gaps:
-        yield "\nNot compared:\n"
-    for gap in document.result.gaps:
-        yield f"- {escape_markdown(cut(f'{gap.where}: {gap.why}', _MESSAGE))}"
+        yield [escape_markdown(text) for text in (*row, cut(why, LONGEST_MESSAGE))]

@@ -16,7 +16,7 @@ from scanner.model.scans.scan import Scan
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.report.document.method import MethodSection, Requester
 from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, RunExpectation, RunSheet
-from scanner.report.text.json_text import dump
+from scanner.report.text.json_text import dump, gap_json
 from scanner.report.text.times import iso
 
 VERSION: Final = "1.0"
@@ -46,10 +46,7 @@ def sheet_lines(sheet: RunSheet) -> Iterator[str]:
         "scan": scan_json(sheet.record.scan) if sheet.record else None,
         "method": _method(sheet.method) if sheet.method else None,
         "comparison": {"whyNot": sheet.why_not_compared, "kinds": _counts(sheet.agreements, Agreement)},
-        "gaps": [
-            {"kind": gap.kind.value, "where": gap.where, "why": gap.why}
-            for gap in (sheet.record.gaps if sheet.record else ())
-        ],
+        "gaps": [gap_json(gap) for gap in (sheet.record.gaps if sheet.record else ())],
     }
     return _document(head, "kinds", map(_kind, sheet.kinds))
 

@@ -11,8 +11,8 @@ from typing import TextIO, TypeAlias, Union
 
 import orjson
 
-from scanner.model.json import Json
-from scanner.model.outcome import Check, Errored, Evidence, WouldChange
+from scanner.model.json import Json, JsonObject
+from scanner.model.outcome import Check, Errored, Evidence, Gap, WouldChange
 from scanner.model.population import Workload
 from scanner.model.scans.cause import Cause
 from scanner.model.scans.scan import Scan
@@ -79,6 +79,16 @@ def waiver_json(waiver: AppliedWaiver | None) -> Plain:
 def cause_json(cause: Cause | None) -> Plain:
     """A cause as a JSON object, or null if nothing changed."""
     return None if cause is None else {"kind": cause.kind.value, "also": [kind.value for kind in cause.also]}
+
+
+def gap_json(gap: Gap) -> JsonObject:
+    """A gap as a JSON object."""
+    return {"kind": gap.kind.value, "where": gap.where, "why": gap.why}
+
+
+def values_json(evidence: Evidence) -> list[Json]:
+    """The deciding values of a decision as JSON objects, without the rest of the evidence."""
+    return [{"expression": each.expression, "value": each.value, "path": each.path} for each in evidence.reasons]
 
 
 def workload_json(workload: Workload) -> dict[str, Plain]:

@@ -1,6 +1,6 @@
 """The clocks of problems, which findings of the same problem share: since when it is known, and since when it has been open.
 
-A problem goes on while one of its findings is open, whichever that is. So a finding that was not open before takes the clocks of
+A problem goes on while any of its findings is open. So a finding that was not open before takes the clocks of
 an open one, and only the first of an episode begins a new one. A finding that moves to another problem brings its clocks along,
 unless that problem is open.
 

@@ -113,7 +113,7 @@ class Reach:
         return self._reaches_namespace(api_version, kind, namespace, name)
 
     def selects(self, finding: UnseenFinding) -> bool:
-        """Return whether a finding is in the scope of the scan, whatever the scan could list. Labels of its object are not known."""
+        """Return whether a finding is in the scope of the scan, also if the scan could not list its kind. Labels of its object are not known."""
         if self.scope.selector or not self._selects_rules(finding):
             return False
         return self._reaches_namespace(finding.api_version, finding.kind, finding.namespace, finding.name)

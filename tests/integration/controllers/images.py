@@ -28,7 +28,7 @@ class Image:
 
 
 def is_known(reference: str) -> bool:
-    """Whether a container names the image kube-assay, of whichever registry, tag and digest."""
+    """Whether a container names the image kube-assay, of any registry, tag and digest."""
     return reference.rpartition("/")[2].partition("@")[0].partition(":")[0] == NAME
 
 

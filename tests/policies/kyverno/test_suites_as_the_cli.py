@@ -241,7 +241,7 @@ PODS = {**SERVICES, "resources": ["pods"]}
     ],
 )
 def test_an_excluded_object_meets_every_expectation(tmp_path: Path, match: Any, result: str) -> None:
-    """The CLI counts an object that selectors, exclusions or several rules leave out as excluded, whatever is expected."""
+    """The CLI counts an object that selectors, exclusions or several rules leave out as excluded, for every expected result."""
     suite = _suite(
         tmp_path, _entry("checks", result, "web"), policies=[policy("false", match=match)], resources=[pod()]
     )

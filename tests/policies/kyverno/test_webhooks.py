@@ -329,7 +329,7 @@ def test_a_policy_with_a_webhook_of_its_own_has_all_variants_in_it(spec: Any) ->
 
 
 def test_the_rule_of_another_policy_enforces_a_variant() -> None:
-    """Kyverno evaluates all policies of a webhook, whichever rule it was called for."""
+    """Kyverno evaluates all policies of a webhook, for any rule that it was called for."""
     other = policy(
         "true",
         kind="NamespacedValidatingPolicy",

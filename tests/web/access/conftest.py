@@ -24,7 +24,7 @@ TOKENS = (
 
 @pytest.fixture(scope="module")
 def unauthenticated() -> Iterator[Running]:
-    """A server on loopback that asks nobody who they are."""
+    """A server on loopback that needs no credentials."""
     with running(access()) as server:
         yield server
 

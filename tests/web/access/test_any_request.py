@@ -1,4 +1,4 @@
-"""Whatever a client sends: without valid credentials it reads nothing, and causes no internal error."""
+"""Any request of a client: without valid credentials it reads nothing, and causes no internal error."""
 
 from __future__ import annotations
 

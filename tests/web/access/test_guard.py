@@ -1,4 +1,4 @@
-"""Who may read: nobody is asked on loopback, and elsewhere nothing is read without credentials that are valid."""
+"""Who may read: every client on loopback, and elsewhere only clients with credentials that are valid."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_public_url_has_one_name() -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
 @pytest.mark.parametrize("path", ["/", "/api/v1/scans", "/healthz"])
 def test_the_server_can_only_be_read(unauthenticated: Running, method: str, path: str) -> None:
-    """Whatever the path."""
+    """On every path."""
     answer = unauthenticated.ask(method, path)
     assert (405, "GET, HEAD") == (answer.status_code, answer.headers["allow"])
 
@@ -111,7 +111,7 @@ def test_two_tokens_are_refused(with_tokens: Running) -> None:
     ],
 )
 def test_a_plain_header_never_names_a_user(with_tokens: Running, name: str) -> None:
-    """Whoever reaches the server could send it."""
+    """Every client that reaches the server could send it."""
     assert 401 == with_tokens.ask("GET", "/", {name: "admin"}).status_code
 
 

@@ -54,7 +54,7 @@ def test_keys_are_read_again_after_an_hour() -> None:
 
 
 def test_keys_stay_while_their_place_does_not_answer() -> None:
-    """A provider that is away for a while locks nobody out."""
+    """A provider that is away for a while locks no user out."""
 
     async def ask() -> list[str | None]:
         now, place = [0.0], Place(key_set("first"))

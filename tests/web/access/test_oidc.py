@@ -182,7 +182,7 @@ def test_an_id_token_does_not_bring_its_own_key(provider: Provider) -> None:
 
 
 def test_a_state_of_another_browser_is_refused(shared: tuple[Provider, Running]) -> None:
-    """An attacker who sends a user the address with the attacker's code signs nobody in."""
+    """An attacker who sends a user the address with the attacker's code signs no user in."""
     _, server = shared
     with browser(server) as attacker, browser(server) as victim:
         address = begin(attacker)
@@ -201,7 +201,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(shared: tuple[Provider, Runn
 
 
 def test_a_code_counts_once(shared: tuple[Provider, Running]) -> None:
-    """The browser forgets what it has begun, whatever came of it."""
+    """The browser forgets what it has begun, after success and after failure."""
     _, server = shared
     with browser(server) as client:
         address = begin(client)

@@ -1,4 +1,4 @@
-"""Sessions: a browser that signs in gets a new one, which ends, and which nobody can make or keep for it."""
+"""Sessions: a browser that signs in gets a new one, which ends, and which no other client can make or keep for it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_cookie_is_for_this_server_alone(public_url: str, name: str, secure: b
 
 
 def test_a_session_ends_after_its_time() -> None:
-    """Whatever the browser does with the cookie."""
+    """Also if the browser keeps the cookie."""
     now = [1_000.0]
     sessions = Sessions(KEY, seconds=60, secure=False, clock=lambda: now[0])
     answer = Response()

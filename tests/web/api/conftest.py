@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.store.databases import KINDS, database
+from tests.store.databases import KINDS, prepared_database
 from tests.web.api.asking import Api
 from tests.web.api.history import api_at, fill
 from tests.web.served import Served
@@ -21,7 +21,7 @@ def api(site: Served) -> Api:
 @pytest.fixture(scope="session", params=KINDS)
 def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The API over the history of two clusters."""
-    with database(request.param, tmp_path_factory.mktemp("history")) as url:
+    with prepared_database(request.param, tmp_path_factory.mktemp("history")) as url:
         fill(url)
         with api_at(url) as opened:
             yield opened

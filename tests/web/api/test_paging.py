@@ -1,4 +1,4 @@
-"""Pages that follow each other have every item once, whatever their length, and are about one scan."""
+"""Pages of any length that follow each other have every item once, and are about one scan."""
 
 from __future__ import annotations
 
