@@ -88,16 +88,31 @@ class PolicyDifference:
     after: tuple[Finding, ...] = ()
 
 
+class ContestedField(NamedTuple):
+    """A field of an object, as a JSON pointer, that two mutating policies set in turn, each to its own value, as JSON and redacted.
+
+    Every apply of the object changes the field again.
+    """
+
+    path: str
+    one: PolicyKey
+    value_of_one: str
+    other: PolicyKey
+    value_of_other: str
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectDifference:
     """An object for which the change of rules changes something, and its policies, the worst difference first.
 
-    `denied_by` are the policies that the change leaves alone and that deny the object, before and after.
+    `denied_by` are the policies that the change leaves alone and that deny the object, before and after. `contested` are the fields
+    that policies newly set in turn.
     """
 
     object: PopulationMember
     policies: tuple[PolicyDifference, ...]
     denied_by: tuple[str, ...] = ()
+    contested: tuple[ContestedField, ...] = ()
 
     @property
     def worst(self) -> Difference:

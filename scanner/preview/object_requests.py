@@ -144,9 +144,11 @@ class ObjectRequests:
             return ObjectRisks(member, tuple(risks))  # a static pod: the kubelet runs it from a file
         known = pods.get(controller.uid)
         if known is None:
-            is_new = controller.uid not in self._observed
-            self._observed.add(controller.uid)
             creator = find_creator(*controller.group_kind)
+            # A living pod has what the mutating policies before the change gave it: the template decides if they differ.
+            is_new = controller.uid not in self._observed and (self._rules.same_objects or creator is None)
+            if is_new:
+                self._observed.add(controller.uid)
             of_pod = self._recreate(pod, member, self._name_user(creator) or self._user) if is_new else ()
             known = ControlledPods(member, 0, tuple(of_pod) if is_new else None, is_named=creator is None)
         pods[controller.uid] = replace(known, running=known.running + running)

@@ -20,6 +20,7 @@ from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import OutcomeName, PageResult
 from scanner.policies.plan import KindPlan
+from scanner.preview.contested_fields import MutatingSide, add_contested_fields
 from scanner.preview.differences import (
     Difference,
     ObjectDifference,
@@ -132,7 +133,11 @@ class PagePair:
             gaps=tuple(gaps),
             redacted=_add_redacted(before.redacted, after.redacted),
         )
-        return _make_compared(result, tuple(_list_certain(differences, (*before.gaps, *after.gaps))))
+        mutating = (
+            MutatingSide(side.plans.get(page.kind), side.evaluator.context) for side in (self.before, self.after)
+        )
+        contested = add_contested_fields(differences, page, *mutating)
+        return _make_compared(result, tuple(_list_certain(contested, (*before.gaps, *after.gaps))))
 
 
 def _list_certain(differences: Iterable[ObjectDifference], gaps: Sequence[Gap]) -> Iterator[ObjectDifference]:

@@ -6,9 +6,10 @@ and makes the objects between, as a Deployment makes ReplicaSets and a CronJob m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from scanner.model.json import Json, JsonObject, as_object
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import SERVER_SET_METADATA, Kind, Resource, UserInfo, build_user_info, resource_of
 from scanner.policies.pod_security.pods import TEMPLATES, find_template
 
@@ -50,15 +51,16 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    _, template = found
+    template = _complete_template(workload, found[1])
     metadata = as_object(template.get("metadata"))
     kept = {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)}
+    name = _name_of_ordinal(workload) if kind.plural == "statefulsets" else f"{owner_name}{_SUFFIX}"
     body: JsonObject = {
         "apiVersion": PODS.api_version,
         "kind": PODS.kind,
         "metadata": {
             **kept,
-            "name": f"{owner_name}{_SUFFIX}",
+            "name": name,
             "generateName": f"{owner_name}-",
             "namespace": workload.namespace,
             "ownerReferences": [owner],
@@ -66,6 +68,107 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
         "spec": template["spec"],
     }
     return resource_of(PODS, body), build_user_info(_ACCOUNT.format(account))
+
+
+# What each controller adds to the template.
+
+_HASH: Final = "xxxxxxxxxx"
+_TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_TOLERATED: Final = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+)
+"""The taints that the pods of a DaemonSet tolerate (`AddOrUpdateDaemonPodTolerations`)."""
+
+
+def _complete_template(workload: Resource, template: JsonObject) -> JsonObject:
+    """The template with what the controller adds; values that only it knows, such as hashes, are made up."""
+    match workload.kind.plural:
+        case "deployments":
+            return _add(template, {"pod-template-hash": _HASH})
+        case "statefulsets":
+            return _complete_of_stateful_set(workload, template)
+        case "daemonsets":
+            return _complete_of_daemon_set(workload, template)
+        case "jobs" | "cronjobs":
+            return _complete_of_job(workload, template)
+        case _:
+            return template
+
+
+def _add(template: JsonObject, labels: Mapping[str, str], **spec: Json) -> JsonObject:
+    """A template with labels and fields of its spec added."""
+    metadata = as_object(template.get("metadata"))
+    added = {**metadata, "labels": {**as_object(metadata.get("labels")), **labels}}
+    return {**template, "metadata": added, "spec": {**as_object(template["spec"]), **spec}}
+
+
+def _name_of_ordinal(workload: Resource) -> str:
+    return f"{workload.name}-{dig(workload.body, 'spec', 'ordinals', 'start') or 0}"
+
+
+def _complete_of_stateful_set(workload: Resource, template: JsonObject) -> JsonObject:
+    """`newStatefulSetPod`: the identity of the first pod, and its claims."""
+    name = _name_of_ordinal(workload)
+    labels = {
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": name.rpartition("-")[2],
+        "controller-revision-hash": as_text(dig(workload.body, "status", "updateRevision"))
+        or f"{workload.name}-{_HASH}",
+    }
+    claims = [
+        as_text(dig(claim, "metadata", "name")) for claim in as_list(dig(workload.body, "spec", "volumeClaimTemplates"))
+    ]
+    others = [each for each in as_list(dig(template, "spec", "volumes")) if dig(each, "name") not in claims]
+    claimed: list[Json] = [
+        {"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}} for claim in claims
+    ]
+    volumes = [*claimed, *others]
+    identity: dict[str, Json] = {"hostname": name}
+    if service := as_text(dig(workload.body, "spec", "serviceName")):
+        identity["subdomain"] = service
+    return _add(template, labels, **identity, **({"volumes": volumes} if volumes else {}))
+
+
+def _complete_of_daemon_set(workload: Resource, template: JsonObject) -> JsonObject:
+    """`CreatePodTemplate` and `ReplaceDaemonSetPodNodeNameNodeAffinity`: a pod for one node, which tolerates its conditions."""
+    spec = as_object(template["spec"])
+    taints = [*_TOLERATED, *([("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else [])]
+    added: list[Json] = [
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in taints
+    ]
+    tolerations = [*(each for each in as_list(spec.get("tolerations")) if each not in added), *added]
+    node: list[Json] = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node{_SUFFIX}"]}]}]
+    affinity = as_object(spec.get("affinity"))
+    of_nodes = {
+        **as_object(affinity.get("nodeAffinity")),
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": node},
+    }
+    generation = dig(workload.body, "metadata", "annotations", "deprecated.daemonset.template.generation")
+    labels = {"controller-revision-hash": _HASH, "pod-template-generation": as_text(generation) or "1"}
+    return _add(template, labels, tolerations=tolerations, affinity={**affinity, "nodeAffinity": of_nodes})
+
+
+def _complete_of_job(workload: Resource, template: JsonObject) -> JsonObject:
+    """The finalizer of `podTemplate`, and the labels that the API gives a Job without a selector of its own (`generateSelector`)."""
+    is_cron_job = workload.kind.plural == "cronjobs"
+    spec = dig(workload.body, "spec", "jobTemplate", "spec") if is_cron_job else workload.body.get("spec")
+    name = f"{workload.name}{_SUFFIX}" if is_cron_job else workload.name
+    generated = (("controller-uid", workload.uid or _MARK), ("job-name", name))
+    labels = {f"{prefix}{key}": value for key, value in generated for prefix in ("", "batch.kubernetes.io/")}
+    if dig(spec, "manualSelector"):
+        labels = {}
+    is_indexed = dig(spec, "completionMode") == "Indexed"
+    if is_indexed:
+        labels["batch.kubernetes.io/job-completion-index"] = "0"
+    completed = _add(template, labels, **({"hostname": f"{name}-0"} if is_indexed else {}))
+    metadata = as_object(completed["metadata"])
+    finalizers = [*as_list(metadata.get("finalizers")), _TRACKING]
+    return {**completed, "metadata": {**metadata, "finalizers": finalizers}}
 
 
 # The pod that a controller would create again, given a living one of it.

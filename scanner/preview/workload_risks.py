@@ -125,7 +125,7 @@ class ObjectRisks:
 class ControlledPods:
     """The pods of one controller on a page, of which the first stands for all, and the number of those that run.
 
-    `risks` are None if the first one was not evaluated, because a pod of an earlier page was. With `is_named` the controller is not
+    `risks` are None if the first one was not evaluated, because a pod of an earlier page was, or because the template decides. With `is_named` the controller is not
     one of kube-controller-manager, and the pod itself is a part of its workload.
     """
 
@@ -246,9 +246,11 @@ class RiskFinder:
 
 
 def _add_pods(each: ObjectRisks, pods: ControlledPods) -> ObjectRisks:
-    """An object with a template, and the risk of its living pods in place of that of the template."""
+    """An object with a template, and the risk of its living pods in place of that of the template, if they were evaluated."""
+    if pods.risks is None:
+        return replace(each, running=pods.running)
     others = (risk for risk in each.risks if risk.action is not Action.RECREATE)
-    return replace(each, risks=(*(pods.risks or ()), *others), running=pods.running)
+    return replace(each, risks=(*pods.risks, *others), running=pods.running)
 
 
 def keep_metadata(member: PopulationMember) -> KeptMetadata:

@@ -46,7 +46,7 @@ def test_a_thousand_findings_are_printed_on_thirty_sheets(page: Page, large: Pat
     assert [] == [sheet for sheet in sheets if _HEADS not in sheet]
     assert [] == [sheet for sheet in sheets if "Assay · scan 20260302-140000-ab12 · policy set " not in sheet]
     rows = {
-        row for sheet in sheets for row in re.findall(r"limits on it (policy-\d{3}) .{6,24} ([0-9a-f]{10})\b", sheet)
+        row for sheet in sheets for row in re.findall(r"limits on it · (policy-\d{3}) .{6,24} ([0-9a-f]{12})\b", sheet)
     }
     assert 1_000 == len(rows)
 

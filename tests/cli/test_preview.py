@@ -406,6 +406,93 @@ def test_a_mutation_before_the_check_decides_about_new_pods(preview: Preview) ->
     assert {"StatefulSet/db": ["recreate template"]} == risks(preview(documents, "--without", "label"))
 
 
+def test_a_living_pod_has_what_a_policy_gave_it_that_goes(preview: Preview) -> None:
+    """Without the mutating policy the next pod has no label: the template decides, and not the pod that runs."""
+    label = 'Object{metadata: Object.metadata{labels: {"team": "red"}}}'
+    strict = vap("labelled", "pods", expression="has(object.metadata.labels) && 'team' in object.metadata.labels")
+    living = running("web-1-a", labels={"team": "red"}, **owned("ReplicaSet", "web-1", "r"))
+    documents = [*WEB[:2], living, *mutation("label", label, "pods"), strict, bind("labelled", "Deny")]
+
+    report = preview(documents, "--without", "label")
+    assert {"Deployment/web": ["recreate template"]} == risks(report)
+    assert 1 == report["workloads"][0]["running"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "spec", "expression"),
+    [
+        (
+            "StatefulSet",
+            "apps/v1",
+            {"serviceName": "db"},
+            "object.spec.hostname == 'w-0' && object.spec.subdomain == 'db'",
+        ),
+        ("StatefulSet", "apps/v1", {}, "object.metadata.labels['statefulset.kubernetes.io/pod-name'] == 'w-0'"),
+        ("StatefulSet", "apps/v1", {"ordinals": {"start": 3}}, "object.metadata.name == 'w-3'"),
+        (
+            "StatefulSet",
+            "apps/v1",
+            {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+            "object.spec.volumes[0].persistentVolumeClaim.claimName == 'data-w-0'",
+        ),
+        ("DaemonSet", "apps/v1", {}, "object.spec.tolerations.exists(t, t.key == 'node.kubernetes.io/disk-pressure')"),
+        ("DaemonSet", "apps/v1", {}, "has(object.spec.affinity.nodeAffinity)"),
+        ("Deployment", "apps/v1", {}, "'pod-template-hash' in object.metadata.labels"),
+        ("Job", "batch/v1", {}, "'batch.kubernetes.io/job-tracking' in object.metadata.finalizers"),
+        ("Job", "batch/v1", {}, "object.metadata.labels['job-name'] == 'w'"),
+        ("Job", "batch/v1", {"completionMode": "Indexed"}, "object.spec.hostname == 'w-0'"),
+    ],
+)
+def test_a_pod_of_a_template_has_what_its_controller_adds(
+    preview: Preview, kind: str, group: str, spec: Document, expression: str
+) -> None:
+    """A rule that demands it denies no pod, and the opposite rule denies it."""
+    made = workload(kind, "w", "u") | {"apiVersion": group}
+    made["spec"] = {
+        key: each for key, each in {**made["spec"], **spec}.items() if key != "selector" or group != "batch/v1"
+    }
+    rules = [vap("demands", "pods", expression=expression), vap("forbids", "pods", expression=f"!({expression})")]
+    bound = [bind("demands", "Audit"), bind("forbids", "Audit")]
+
+    assert {} == risks(preview([made, *rules, *bound], "--action", "demands=Deny"))
+    assert {f"{kind}/w": ["recreate template"]} == risks(preview([made, *rules, *bound], "--action", "forbids=Deny"))
+
+
+@pytest.mark.parametrize("stored", [{}, {"team": "red"}, {"team": "blue"}], ids=str)
+def test_policies_that_set_a_field_in_turn_have_a_row(
+    preview: Preview, assay: Assay, save: Save, stored: dict[str, str]
+) -> None:
+    """Both policies, the field and their values, whatever the object has now; in every format."""
+    red, blue = (
+        mutation(color, f'Object{{metadata: Object.metadata{{labels: {{"team": "{color}"}}}}}}', "configmaps")
+        for color in ("red", "blue")
+    )
+    shared = {**BIG, "metadata": {**BIG["metadata"], "labels": stored}}
+    save("blue.yaml", *blue)
+    report = preview([*red, shared], "-f", "blue.yaml")
+    texts = [
+        assay("preview", "-q", "--against", "cluster.yaml", "-f", "blue.yaml", "-o", form).stdout.decode()
+        for form in ("table", "markdown", "html")
+    ]
+
+    ((contested,),) = [each["contested"] for each in report["objects"]]
+    values = {each["policy"]: each["value"] for each in contested["values"]}
+    assert ("/metadata/labels/team", {"red": '"red"', "blue": '"blue"'}) == (contested["path"], values)
+    assert ["is set in turn" in text for text in texts] == [True] * len(texts)
+
+
+def test_policies_that_agree_about_a_field_have_no_row(preview: Preview, save: Save) -> None:
+    """The same value twice, and fields of their own."""
+    one, other = (
+        mutation(name, f'Object{{metadata: Object.metadata{{labels: {{"team": "red", "{name}": "x"}}}}}}', "configmaps")
+        for name in ("one", "other")
+    )
+    save("other.yaml", *other)
+    report = preview([*one, BIG], "-f", "other.yaml")
+
+    assert [[]] == [each["contested"] for each in report["objects"]]
+
+
 def test_the_next_apply_restarts_pods_whose_template_would_change(preview: Preview, assay: Assay) -> None:
     """The Deployment has two replicas. A label of the Deployment itself restarts nothing."""
     label = 'Object{metadata: Object.metadata{labels: {"team": "red"}}}'

@@ -185,19 +185,21 @@ def test_the_terminal_has_a_line_for_each_framework_and_the_violated_controls() 
     """Controls that are met, not shown or not covered are in the sum alone; a missing policy is named."""
     text = as_table(small_record())
     assert (
-        "House rules 3: 3 violated · 1 not shown · 1 not covered\n  - control 4: no policy has the name gone\n" in text
+        "House rules (3): 3 violated · 1 not shown · 1 not covered\n  - control 4: no policy has the name gone\n"
+        in text
     )
     assert "Title 1" in text
     assert "Title 3" not in text
 
 
 def test_the_page_of_controls_links_policies(tmp_path: Path) -> None:
-    """State, reasons and links; the pages of policies link back."""
+    """State, reasons and links, the controls without a judged policy folded below; the pages of policies link back."""
     FORMATS["html"].render(document(small_record()), tmp_path / "report")
     page = html(tmp_path / "report" / "controls.html")
     assert '<a href="policies/require-limits.html">' in page
     assert "no policy has the name gone" in page
     assert "no object was evaluated" in page
+    assert page.index("no object was evaluated") < page.index("<summary>1 control without a judged policy</summary>")
     assert 'href="controls.html"' in html(tmp_path / "report" / "index.html")
     policy_page = html(tmp_path / "report" / "policies" / "require-limits.html")
     assert re.search(r'<a href="\.\./controls/house-4-\w+\.html"><bdi>house/4</bdi>', policy_page)
@@ -207,9 +209,10 @@ def test_controls_by_namespace_have_a_page(tmp_path: Path) -> None:
     """The states of covered controls; the others are folded with their number. The page of all controls leads there."""
     FORMATS["html"].render(document(small_record()), tmp_path / "report")
     page = html(tmp_path / "report" / "controls_by_namespace.html")
-    assert "<summary>1 control: no policy, in any namespace</summary>" in page
+    assert "<summary>1 control without a judged policy</summary>" in page
     assert "the mapping selects no policy" in page
     assert re.search(r'href="controls/house-1-\w+\.html"', page)
+    assert '<i aria-hidden="true">✕</i>enforced</span>' in page
     assert 'href="controls_by_namespace.html"' in html(tmp_path / "report" / "controls.html")
     assert "What admission answers to a violation" in html(next((tmp_path / "report" / "controls").glob("house-1-*")))
 

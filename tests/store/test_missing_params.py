@@ -45,26 +45,26 @@ WEB = ("validation", "shop/web")
 LACKING = ("configuration", "shop/web")
 
 
-@pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
-def test_a_missing_param_has_the_cause_param(store: SqlStore, kind: str, where: str, reference: Document) -> None:
-    """The finding with the param is resolved, and the object has an error of the configuration."""
-    story, own = Story(store), (*SPACES, SHOP, *rules(kind, "Deny", **reference))
-    story.scan([*own, limits(where)])
-
-    gone = facts(story.scan(own))
-    assert {("resolved", *WEB): ("rulesChanged", "param"), ("new", *LACKING): ("param",)} == gone
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
-def test_a_param_that_is_back_has_the_cause_param(store: SqlStore, kind: str, where: str, reference: Document) -> None:
-    """The error of the configuration is no remediation."""
+def test_a_param_that_goes_and_comes_back_has_the_cause_param(
+    store: SqlStore, kind: str, where: str, reference: Document
+) -> None:
+    """Without it the object has an error of the configuration, whose end is no remediation; differences are those of history."""
     story, own = Story(store), (*SPACES, SHOP, *rules(kind, "Deny", **reference))
     story.scan([*own, limits(where)])
-    story.scan(own)
 
-    back = facts(story.scan([*own, limits(where)]))
+    gone, back = facts(story.scan(own)), facts(story.scan([*own, limits(where)]))
+    assert {("resolved", *WEB): ("rulesChanged", "param"), ("new", *LACKING): ("param",)} == gone
     assert {("resolved", *LACKING): ("rulesChanged", "param"), ("reopened", *WEB): ("param",)} == back
+    assert {
+        ("new", "configuration", "", "param"),
+        ("resolved", "validation", "rulesChanged", "param"),
+    } == differing(store, 1, 2)
+    assert {
+        ("reopened", "validation", "", "param"),
+        ("resolved", "configuration", "rulesChanged", "param"),
+    } == differing(store, 2, 3)
 
 
 @pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
@@ -91,21 +91,6 @@ def test_a_param_that_may_be_missing_has_the_cause_param(
     gone = facts(story.scan(own))
     back = facts(story.scan([*own, limits(where)]))
     assert ({("resolved", *WEB): ("rulesChanged", "param")}, {("reopened", *WEB): ("param",)}) == (gone, back)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("kind", "where", "reference"), REFERENCES)
-def test_a_difference_of_two_scans_names_the_missing_param(
-    store: SqlStore, kind: str, where: str, reference: Document
-) -> None:
-    """As history does, when the param goes and when it comes back."""
-    story, own = Story(store), (*SPACES, SHOP, *rules(kind, "Deny", **reference))
-    for documents in ([*own, limits(where)], own, [*own, limits(where)]):
-        story.scan(documents)
-
-    gone = {("new", "configuration", "", "param"), ("resolved", "validation", "rulesChanged", "param")}
-    back = {("reopened", "validation", "", "param"), ("resolved", "configuration", "rulesChanged", "param")}
-    assert (gone, back) == (differing(store, 1, 2), differing(store, 2, 3))
 
 
 def differing(store: SqlStore, before: int, now: int) -> set[tuple[str, ...]]:

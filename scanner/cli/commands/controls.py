@@ -133,7 +133,7 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         csv.write(out, columns, rows)
 
 
-_NAMESPACE_HEAD: Final = ("CONTROL", "STATE", "NUMBER", "OPEN", "ACCEPTED", "NAMESPACES")
+_NAMESPACE_HEAD: Final = ("CONTROL", "STATE", "NUMBER", "OPEN", "EXEMPT", "NAMESPACES")
 _NAMESPACE_COLUMNS: Final = (
     *("framework", "version", "control", "title", "namespace", "state", "checks", "open", "accepted", "remedies"),
 )
@@ -141,15 +141,15 @@ _FEW: Final = 5
 
 
 def _print_namespaces(document: Document) -> None:
-    """Print the states of each covered control with their namespaces; on stderr the controls that nothing covers, folded."""
+    """Print the states of each covered control with their namespaces; on stderr the controls that no judged policy covers."""
     from scanner.report.document.sentences import uncovered_line
+    from scanner.report.text.numbers import plural
 
     covered = [each for each in _list_controls(document) if each[1].covered]
     table(_NAMESPACE_HEAD, (cells for each in covered for cells in _list_namespace_cells(document, *each)))
     uncovered = [control for _, control in _list_controls(document) if not control.covered]
     if uncovered:
-        number = f"{len(uncovered):,} control{' is' if len(uncovered) == 1 else 's are'}"
-        explain([f"{number} covered by nothing, so nothing is refused in any namespace:"])
+        explain([f"No judged policy covers {plural(len(uncovered), 'control')}:"])
     explain(f"{control.id}: {uncovered_line(control)}" for control in uncovered)
 
 

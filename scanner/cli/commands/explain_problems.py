@@ -403,7 +403,8 @@ def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) ->
     yield ""
     effect = "refused" if found.denies else "admitted"
     pods = ", and its pods refused" if "RefusePods" in found.actions and not found.excepted_by else ""
-    yield f"This object would be {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
+    would = "would have been" if stored.status == "resolved" else "would be"
+    yield f"This object {would} {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
     yield from _explain_limits(explained)
     if stored.status == "preview":
         yield f"Preview of {_format_time(stored.last_seen)}: the policy is not bound, and the finding has no history."

@@ -43,6 +43,10 @@ EPILOG = (
 
 _WIDTH: Final = 30
 """The longest line of characters."""
+_NARROWEST: Final = 10
+"""The shortest line of characters."""
+_GAP: Final = 2
+_POLICY, _FIRST, _LAST = "POLICY", "FIRST", "LAST"
 _WIDEST: Final = 70
 """The most bars."""
 _AXIS: Final = 10
@@ -223,20 +227,29 @@ def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     sentences([f"Open findings, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
     _print_bars({day.day: day.findings for day in recorded}, recorded, period)
     text(["", "Failing outcomes by policy:", ""])
+    numbers = {name: (counts.get(first), counts.get(last)) for name, counts in trend.failing.items()}
+    groups = _group_days(period, _find_room(numbers))
     rows = (
-        (
-            _shorten(name),
-            _draw_line(counts, period),
-            _format_number(counts.get(first)),
-            _format_number(counts.get(last)),
-        )
-        for name, counts in trend.failing.items()
+        (_shorten(name), _draw_line(trend.failing[name], groups), *map(_format_number, ends))
+        for name, ends in numbers.items()
     )
-    table(("POLICY", "DAYS", "FIRST", "LAST"), chain(rows, _mark_changes(recorded, period)))
+    table((_POLICY, "DAYS", _FIRST, _LAST), chain(rows, _mark_changes(recorded, groups)))
     if any(day.rules_changed for day in recorded):
         sentences(["", _describe_changed_rules(recorded)])
     new, resolved = sum(day.new for day in recorded), sum(day.resolved for day in recorded)
     sentences(["", f"{new:,} findings are new and {resolved:,} are resolved from {first} on."])
+
+
+def _find_room(numbers: Mapping[str, tuple[int | None, int | None]]) -> int:
+    """The columns that a terminal has for the line of a policy, beside its name and numbers."""
+    from scanner.report.text.screen import width_of
+
+    cells = [
+        (_POLICY, _FIRST, _LAST),
+        *((_shorten(name), *map(_format_number, ends)) for name, ends in numbers.items()),
+    ]
+    others = sum(max(map(len, column)) + _GAP for column in zip(*cells, strict=True))
+    return max(_NARROWEST, min(_WIDTH, width_of(sys.stdout, os.environ) - others))
 
 
 def _print_bars(counts: Mapping[date, int], recorded: Sequence[Day], period: TrendPeriod) -> None:
@@ -276,11 +289,11 @@ def _print_days(trend: TrendOfDays, period: TrendPeriod) -> None:
         sentences(["", f"{_DEPENDS}: outcomes without a failure that may differ for another user."])
 
 
-def _mark_changes(recorded: Iterable[Day], period: TrendPeriod) -> Iterator[tuple[str, ...]]:
+def _mark_changes(recorded: Iterable[Day], groups: Sequence[Sequence[date]]) -> Iterator[tuple[str, ...]]:
     """A row that marks the days whose rules differ from those of the day before; none if there is no such day."""
     changed = {day.day for day in recorded if day.rules_changed}
     if changed:
-        marks = "".join(_MARK if changed.intersection(group) else " " for group in _group_days(period))
+        marks = "".join(_MARK if changed.intersection(group) else " " for group in groups)
         yield _RULES, marks, "", ""
 
 
@@ -302,9 +315,9 @@ def _count_by_column(outcomes: Mapping[tuple[str, bool], int]) -> Counter[str]:
     return counts
 
 
-def _draw_line(counts: Mapping[date, int], period: TrendPeriod) -> str:
-    """The counts of the days as characters of different heights; a day without a scan is a space."""
-    values = [next((counts[day] for day in reversed(group) if day in counts), None) for group in _group_days(period)]
+def _draw_line(counts: Mapping[date, int], groups: Sequence[Sequence[date]]) -> str:
+    """The counts of groups of days as characters of different heights; a day without a scan is a space."""
+    values = [next((counts[day] for day in reversed(group) if day in counts), None) for group in groups]
     highest = max((value for value in values if value is not None), default=0)
     levels = _find_levels()
     return "".join(
@@ -312,8 +325,7 @@ def _draw_line(counts: Mapping[date, int], period: TrendPeriod) -> str:
     )
 
 
-@cache
-def _group_days(period: TrendPeriod, room: int = _WIDTH) -> Sequence[Sequence[date]]:
+def _group_days(period: TrendPeriod, room: int) -> Sequence[Sequence[date]]:
     """The days of each character of a line with room for so many; every policy has the same."""
     days = list(period)
     size = -(-len(days) // room)

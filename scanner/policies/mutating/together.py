@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, permutations, product
+from itertools import chain, combinations, groupby, permutations, product
 from math import factorial, prod
 from typing import Final, TypeAlias
 
@@ -28,8 +28,8 @@ from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import AtRest, BoundPolicy, CombinedChange, InvocationResult, list_requests
 from scanner.cel.stack import run_with_room
 from scanner.model.json import JsonObject
-from scanner.model.outcome import CheckResult, Errored
-from scanner.model.policy import Invocation
+from scanner.model.outcome import Change, CheckResult, Errored
+from scanner.model.policy import Invocation, PolicyKey
 from scanner.model.resource import Kind, Resource
 from scanner.mutate.operations import is_same_json
 from scanner.policies.mutating.evaluator import get_mutator, write_refusal
@@ -94,6 +94,22 @@ IN_ONE_REQUEST: Final = InOneRequest()
 def try_orders(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[RequestResult, ...]:
     """One response for each order of the invocations that is tried; the order of names is the first. Raises SchemaUnknown."""
     return run_with_room(lambda: _SimulatedRequest(invocation_results).try_orders())
+
+
+@dataclass(frozen=True, slots=True)
+class Alternation:
+    """A field to which one policy gives a value, and another policy another value, whenever they run in turn.
+
+    `one` and `other` are the policies, each with its change.
+    """
+
+    one: tuple[PolicyKey, Change]
+    other: tuple[PolicyKey, Change]
+
+
+def find_alternations(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]]) -> tuple[Alternation, ...]:
+    """The fields that each pair of policies changes back and forth. Raises SchemaUnknown."""
+    return run_with_room(lambda: tuple(_SimulatedRequest(invocation_results).find_alternations()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +209,24 @@ class _SimulatedRequest:
             if last.refusal
             else RequestResult(self._convert_to_stored(last.after))
         )
+
+    def find_alternations(self) -> Iterator[Alternation]:
+        """The fields that one policy changes, another changes after it, and the first changes back."""
+        keys = [bound.policy.key for bound, _ in self._invocation_results]
+        for one, other in combinations(range(len(keys)), 2):
+            if keys[one] == keys[other]:
+                continue
+            first = self._run_alone(one, self._begin)
+            second = self._run_alone(other, first)
+            changed = {each.path: each for each in compute_patch(first, second)}
+            for back in compute_patch(second, self._run_alone(one, second)) if changed else ():
+                if back.path in changed:
+                    yield Alternation((keys[one], back), (keys[other], changed[back.path]))
+
+    def _run_alone(self, index: int, body: JsonObject) -> JsonObject:
+        """The object after one invocation; as it was if it is refused."""
+        result = self._run_invocation(index, self._convert_version(body, self._get_version(index)))
+        return body if result.refusals or result.ending_error else self._convert_version(result.after, self._version)
 
     def _run_pass(self, order: Sequence[int], body: JsonObject, due: frozenset[int] | None = None) -> _PassResult:
         """Run the invocations that are due (the first time all); a server evaluates the match conditions of all."""

@@ -101,8 +101,8 @@ class FrameworkSection:
 
     @property
     def heading(self) -> str:
-        """Title and version."""
-        return f"{self.title} {self.version}".rstrip()
+        """Title, and the version in parentheses: a title may end with a number."""
+        return f"{self.title} ({self.version})" if self.version else self.title
 
 
 @dataclass(frozen=True, slots=True)

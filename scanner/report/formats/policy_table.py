@@ -83,7 +83,7 @@ _COLUMNS: Final = (
         "refused",
         style="bold red",
     ),
-    _Column("Pods\nrefused", _count(lambda row: row.pods), "of pods refused", style="red"),
+    _Column("Pods\nrefused", _count(lambda row: row.pods), "with refused pods", style="red"),
     _Column("Violated", _count(lambda row: row.bound.violated), "violated"),
     _Column("Errored", _count(lambda row: row.bound.errored), "errored"),
     _Column("Would\nchange", _count(lambda row: row.bound.would_change), "would change", style="cyan"),

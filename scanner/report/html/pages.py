@@ -197,15 +197,11 @@ class HtmlPages:
         yield from self._list("health.html", "Policy health", document.health, _weigh_health)
         yield from self._list("waivers.html", "Waivers", lines, _weigh_waiver, waivers=section, state_words=STATE_WORDS)
         if controls:
-            yield from self._list("controls.html", "Controls", controls, _weigh_control)
             covered = [row for row in controls if row[1].covered]
+            rest = {"uncovered": [row for row in controls if not row[1].covered], "uncovered_shown": _UNCOVERED}
+            yield from self._list("controls.html", "Controls", covered, _weigh_control, **rest)
             yield from self._list(
-                "controls_by_namespace.html",
-                "Controls by namespace",
-                covered,
-                _weigh_control,
-                uncovered=[row for row in controls if not row[1].covered],
-                uncovered_shown=_UNCOVERED,
+                "controls_by_namespace.html", "Controls by namespace", covered, _weigh_control, **rest
             )
         yield from self._list("rules.html", "Rules in force", self._rules, _weigh_rule, yaml_of=yaml_of)
 

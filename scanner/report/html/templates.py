@@ -76,8 +76,9 @@ def environment() -> Environment:
         words=_words,
         iso=iso,
         plural=plural,
-        percent_floor=percent_floor,
-        percent_ceil=percent_ceil,
+        units=_join_unit,
+        percent_floor=lambda share: _join_unit(percent_floor(share)),
+        percent_ceil=lambda share: _join_unit(percent_ceil(share)),
     )
     templates.globals.update(
         findings_link=findings_link,
@@ -153,6 +154,11 @@ def _prose(text: str, longest: int = LONGEST) -> Markup:
 def _words(value: StrEnum) -> str:
     """A value of the model in words: `namespace labels` for `namespaceLabels`."""
     return "".join(f" {mark.lower()}" if mark.isupper() else mark for mark in value)
+
+
+def _join_unit(text: str) -> Markup:
+    """A text in which no line ends between a number and its unit."""
+    return escape(visible(cut(text))).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _word(templates: Environment, result: str) -> Markup:

@@ -10,7 +10,7 @@ from typing import Final
 
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
-from scanner.preview.differences import Difference, PolicyDifference
+from scanner.preview.differences import ContestedField, Difference, PolicyDifference
 from scanner.preview.rule_change import Cause, ChangedField
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
 from scanner.preview.verdict import AGREES, DIFFERS, NOT_ASKED, NOT_COMPARED, Decision
@@ -141,6 +141,22 @@ def _group_key(each: PreviewedObject) -> object:
         each.difference.denied_by,
         [(one.policy, one.difference) for one in each.difference.policies],
     )
+
+
+def list_contested(result: PreviewResult) -> Iterator[tuple[str, tuple[PreviewedObject, ...]]]:
+    """A sentence for each field that two policies set in turn, and the objects."""
+    by_field: dict[ContestedField, list[PreviewedObject]] = {}
+    for each in result.objects:
+        for contested in each.difference.contested:
+            by_field.setdefault(contested, []).append(each)
+    for contested, objects in sorted(by_field.items(), key=lambda item: item[0]):
+        yield describe_contested(contested), tuple(objects)
+
+
+def describe_contested(field: ContestedField) -> str:
+    """`/metadata/labels/team is set in turn: "red" by add-red, "blue" by add-blue`."""
+    values = f"{field.value_of_one} by {field.one[1]}, {field.value_of_other} by {field.other[1]}"
+    return f"{field.path} is set in turn: {values}"
 
 
 def name_workload(workload: Workload) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Finding
 from scanner.preview.asked_requests import RequestAnswer
-from scanner.preview.differences import Difference, PolicyDifference, find_effect
+from scanner.preview.differences import ContestedField, Difference, PolicyDifference, find_effect
 from scanner.preview.rule_change import Cause
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
 from scanner.preview.workload_risks import Risk, WorkloadRisks
@@ -102,8 +102,15 @@ def _make_object(result: PreviewResult, each: PreviewedObject) -> JsonObject:
         "deniedBeforeAndAfterBy": list(each.difference.denied_by),
         "restartsPods": each.restarts_pods,
         "replicas": each.replicas,
+        "contested": [_make_contested(field) for field in each.difference.contested],
         "policies": [_make_policy(result, each, one) for one in each.difference.policies],
     }
+
+
+def _make_contested(field: ContestedField) -> JsonObject:
+    parts = ((field.one, field.value_of_one), (field.other, field.value_of_other))
+    values: list[Json] = [{"language": language, "policy": name, "value": value} for (language, name), value in parts]
+    return {"path": field.path, "values": values}
 
 
 def _make_policy(result: PreviewResult, each: PreviewedObject, one: PolicyDifference) -> JsonObject:

@@ -19,6 +19,8 @@ from scanner.report.preview.document import (
     describe_field,
     describe_scale,
     group_objects,
+    list_contested,
+    name_object,
     name_policy,
     name_rule,
     name_workload,
@@ -40,7 +42,9 @@ def render(document: PreviewDocument) -> str:
     tail = ["", NOTHING_STORED, ""]
     workloads = _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads)
     of_objects = [] if document.by_owner else _list_rows(document)
-    rows = [*_list_changes(document), *workloads, *of_objects, *list_gaps("Not compared", document.result.gaps)]
+    contested = _list_contested(document)
+    gaps = list_gaps("Not compared", document.result.gaps)
+    rows = [*_list_changes(document), *workloads, *contested, *of_objects, *gaps]
     return fit(head, rows, tail)
 
 
@@ -92,6 +96,15 @@ def _list_owners(document: PreviewDocument) -> Iterator[str]:
         numbers = f"{plural(broken, 'workload')} could not start again; running today: {running:,}."
         yield f"{numbers} Change the templates before the rule changes.\n"
         yield from _list_workloads(own)
+
+
+def _list_contested(document: PreviewDocument) -> Iterator[str]:
+    """The fields that two mutating policies set in turn."""
+    found = tuple(list_contested(document.result))
+    for sentence, objects in found:
+        text = f"{plural(len(objects), 'object')}, such as {name_object(objects[0])}: {sentence}"
+        yield f"- Changed again by every apply: {escape_markdown(cut(text, LONGEST_MESSAGE))}"
+    yield from [""] if found else []
 
 
 def _list_rows(document: PreviewDocument) -> Iterator[str]:

@@ -20,6 +20,7 @@ from scanner.report.preview.document import (
     describe_field,
     describe_scale,
     group_objects,
+    list_contested,
     list_values,
     name_object,
     name_policy,
@@ -37,6 +38,7 @@ def list_lines(document: PreviewDocument) -> Iterator[str]:
     """The lines, not wrapped."""
     yield from _list_changes(document)
     yield from _list_workloads(document)
+    yield from _list_contested(document)
     groups = tuple(group_objects(document.result))
     for group in groups[:_MOST_GROUPS]:
         yield from _describe_group(document, group)
@@ -73,6 +75,13 @@ def _list_workloads(document: PreviewDocument) -> Iterator[str]:
     if len(workloads) > _MOST_GROUPS:
         yield f"and {plural(len(workloads) - _MOST_GROUPS, 'workload')} more: -o json lists all"
     yield from [""] if workloads else []
+
+
+def _list_contested(document: PreviewDocument) -> Iterator[str]:
+    """The fields that two mutating policies set in turn."""
+    for sentence, objects in list_contested(document.result):
+        yield f"changed again by every apply: {plural(len(objects), 'object')}, such as {name_object(objects[0])}"
+        yield f"  {sentence}"
 
 
 def _describe_workload(each: WorkloadRisks) -> Iterator[str]:

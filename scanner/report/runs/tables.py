@@ -14,7 +14,7 @@ from scanner.report.runs.document import Agreement, KindLine, RegisterDocument, 
 from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.safe_text import visible
 from scanner.report.text.scope import exclusions_of, scope_of
-from scanner.report.text.times import duration
+from scanner.report.text.times import duration, minute, stamp
 
 _WIDTH: Final = 80
 _LABEL: Final = 13
@@ -64,7 +64,7 @@ def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT00
 
 def summary(document: RegisterDocument) -> str:
     """The numbers of expected and other runs in each state."""
-    since = f" since {_minute(document.since)}" if document.since else ""
+    since = f" since {minute(document.since)} UTC" if document.since else ""
     hidden = len(document.entries) - len(document.shown_entries)
     more = (
         f" The newest {len(document.shown_entries)} of {len(document.entries)} are listed; see --limit."
@@ -114,11 +114,11 @@ def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
     """The facts of a run and of its scan, with their labels."""
     run = sheet.details.run
     end = (
-        f"to {_second(run.finished_at)} ({duration(run.started_at, run.finished_at)})"
+        f"to {stamp(run.finished_at)} ({duration(run.started_at, run.finished_at)})"
         if run.finished_at
         else "not finished"
     )
-    yield "Time", f"{_second(run.started_at)} {end}"
+    yield "Time", f"{stamp(run.started_at)} {end}"
     yield "Exit code", "-" if run.exit_code is None else str(run.exit_code)
     if run.reason and run.reason not in "; ".join(sheet.entry.why):
         yield "Reason", run.reason

@@ -6,6 +6,7 @@ never for a dumb one or with NO_COLOR (https://no-color.org).
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TextIO, TypeAlias
@@ -53,6 +54,11 @@ _SHORT: Final = 9
 _ROOM: Final = 16
 _GAP: Final = 2
 
+_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|d|h|min|s)(?!\w))")
+"""The space between a number and its unit."""
+_JOINT: Final = "\ue000"
+"""Stands for a space at which no line may end: `visible` leaves it in no text, and rich ends lines at no-break spaces."""
+
 Style: TypeAlias = Callable[[str], str]
 """The style of a cell by its text, empty for none."""
 
@@ -77,9 +83,12 @@ def print_line(console: Console, sentence: str, style: str = "") -> None:
 
 
 def print_hanging(console: Console, begin: str, text: Text) -> None:
-    """Print text after `begin`; the lines after the first are indented by its width."""
+    """Print text after `begin`; the lines after the first are indented by its width. No line ends between a number and its unit."""
     indent = " " * cell_len(begin)
-    for number, wrapped in enumerate(text.wrap(console, max(console.width - cell_len(begin), _NARROW))):
+    joined = text.copy()
+    joined.plain = _UNIT.sub(_JOINT, text.plain)
+    for number, wrapped in enumerate(joined.wrap(console, max(console.width - cell_len(begin), _NARROW))):
+        wrapped.plain = wrapped.plain.replace(_JOINT, " ")
         wrapped.rstrip()
         print_unwrapped(console, Text.assemble(indent if number else begin, wrapped))
 

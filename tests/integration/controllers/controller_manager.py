@@ -29,8 +29,12 @@ OF_DEPLOYMENTS = ("deployment-controller", "replicaset-controller")
 
 
 @contextmanager
-def running_controllers(assets: Path, server: ApiServer, more: Sequence[str] = ()) -> Iterator[Server]:
+def running_controllers(
+    assets: Path, server: ApiServer, more: Sequence[str] = (), flags: Sequence[str] = ()
+) -> Iterator[Server]:
     """Start the controllers, and `more`, and wait until they have made the first objects; the process ends with the block.
+
+    `flags` are added to the command line.
 
     Raises NotStartedError, with the end of the log, when the controllers do not work in time.
     """
@@ -41,6 +45,7 @@ def running_controllers(assets: Path, server: ApiServer, more: Sequence[str] = (
         f"--controllers={','.join([*CONTROLLERS, *more])}",
         "--leader-elect=false",
         "--secure-port=0",
+        *flags,
     ]
     if not (assets / PROGRAM).is_file():
         raise NotStartedError(

@@ -1,0 +1,557 @@
+"""What `assay preview` predicts of changes of rules, against what happens on a real server with the real controllers.
+
+Each change has a namespace with workloads of its own. Its preview is taken, the change is applied for real, and then pods are deleted,
+finalizers are left to their controllers, sleeping workloads are woken, Deployments are scaled and every workload is edited: what fails
+must be what was predicted, workload by workload.
+
+    python -m tests.integration.previewed --workloads 500 --changes 30 --seed 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from scanner.model.json import Json, JsonObject, as_list, as_text, dig
+from tests.command import Ran, assay
+from tests.integration.apiserver import ApiServer, running
+from tests.integration.checked import WITHOUT
+from tests.integration.controllers.controller_manager import OF_DEPLOYMENTS, running_controllers
+from tests.integration.made import ADMISSION
+from tests.integration.manifests import apply, wait_until_enforced
+from tests.requirements import API_SERVER
+
+KINDS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob")
+CONTROLLERS: Final = (*OF_DEPLOYMENTS, "statefulset-controller", "daemonset-controller")
+_PATHS: Final = {"Job": "/apis/batch/v1", "CronJob": "/apis/batch/v1"}
+_ENFORCE: Final = "pod-security.kubernetes.io/enforce"
+_NODE: Final = "node-1"
+_SECONDS: Final = 420.0
+_QUIET: Final = 6.0
+"""The seconds without a change after which nothing more is expected to happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """A change of rules in a namespace of its own: the rules before, the flags of the preview with their files, and the change, applied."""
+
+    title: str
+    namespace: str
+    before: Sequence[JsonObject]
+    flags: Sequence[str]
+    after: Sequence[JsonObject]
+    removed: Sequence[JsonObject] = ()
+    files: dict[str, Sequence[JsonObject]] = field(default_factory=dict)
+
+
+def namespace(name: str, **labels: str) -> JsonObject:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def policy(
+    name: str, within: str, expression: str, resources: str = "pods", group: str = "", **spec: Json
+) -> JsonObject:
+    """A policy about one resource of one namespace."""
+    rule: JsonObject = {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [resources],
+    }
+    selector: JsonObject = {"matchLabels": {"kubernetes.io/metadata.name": within}}
+    constraints: JsonObject = {"resourceRules": [rule], "namespaceSelector": selector}
+    checks: list[Json] = [{"expression": expression, "message": f"{name} denies it"}]
+    body = {"matchConstraints": constraints, "validations": checks, **spec}
+    return {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": body}
+
+
+def binding(name: str, action: str, **spec: Json) -> JsonObject:
+    """The binding of the policy of the same name."""
+    body = {"policyName": name, "validationActions": [action], **spec}
+    kind = "ValidatingAdmissionPolicyBinding"
+    return {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "spec": body}
+
+
+def mutation(name: str, within: str, expression: str) -> list[JsonObject]:
+    """A mutating policy about the pods of one namespace, and its binding."""
+    rules: list[Json] = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    selector: JsonObject = {"matchLabels": {"kubernetes.io/metadata.name": within}}
+    spec: JsonObject = {
+        "matchConstraints": {"resourceRules": rules, "namespaceSelector": selector},
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+    }
+    kind = "MutatingAdmissionPolicy"
+    return [
+        {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}, "spec": spec},
+        {"apiVersion": ADMISSION, "kind": f"{kind}Binding", "metadata": {"name": name}, "spec": {"policyName": name}},
+    ]
+
+
+def config_map(within: str, highest: str) -> JsonObject:
+    """The param of a policy about sizes."""
+    metadata = {"name": "sizes", "namespace": within}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"max": highest}}
+
+
+# The changes. Each has a story.
+
+
+def _flip(name: str, expression: str, resources: str = "pods", group: str = "") -> RuleChange:
+    rule = policy(name, name, expression, resources, group)
+    flags = ("--action", f"{name}=Deny")
+    return RuleChange(
+        f"Audit to Deny: {expression}", name, [rule, binding(name, "Audit")], flags, [binding(name, "Deny")]
+    )
+
+
+def _flip_limits(name: str, _: Random) -> RuleChange:
+    """The outage: a rule that was only audited denies, and pods that run die one by one."""
+    return _flip(name, "object.spec.containers.all(c, has(c.resources.limits))")
+
+
+def _raise_level(name: str, chance: Random) -> RuleChange:
+    """A level of Pod Security is raised."""
+    level = chance.choice(("baseline", "restricted"))
+    after = [namespace(name, **{_ENFORCE: level})]
+    return RuleChange(f"Pod Security {level}", name, [], ("--namespace-label", f"{name}={_ENFORCE}={level}"), after)
+
+
+def _tighten_param(name: str, chance: Random) -> RuleChange:
+    """A param is tightened."""
+    kind: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
+    rule = policy(name, name, "int(object.metadata.labels.size) <= int(params.data.max)", paramKind=kind)
+    ref: JsonObject = {"name": "sizes", "namespace": name, "parameterNotFoundAction": "Deny"}
+    after, file = config_map(name, str(chance.randint(2, 7))), f"{name}.json"
+    before = [config_map(name, "9"), rule, binding(name, "Deny", paramRef=ref)]
+    return RuleChange("a param tightened", name, before, ("--param", file), [after], files={file: [after]})
+
+
+def _fail_on_errors(name: str, _: Random) -> RuleChange:
+    """The failurePolicy of an expression that errs changes from Ignore to Fail."""
+    expression = "object.spec.containers[0].resources.limits.cpu != '7'"
+    before, after = (policy(name, name, expression, failurePolicy=each) for each in ("Ignore", "Fail"))
+    file = f"{name}.json"
+    return RuleChange(
+        "Ignore to Fail, with an error",
+        name,
+        [before, binding(name, "Deny")],
+        ("-f", file),
+        [after],
+        files={file: [after]},
+    )
+
+
+def _bring_into_scope(name: str, _: Random) -> RuleChange:
+    """A label of the namespace brings a team into the scope of a rule."""
+    rule = policy(name, name, "!has(object.spec.hostNetwork) || !object.spec.hostNetwork")
+    spec: Any = rule["spec"]
+    spec["matchConstraints"]["namespaceSelector"]["matchLabels"]["tier"] = "prod"
+    flags = ("--namespace-label", f"{name}=tier=prod")
+    return RuleChange(
+        "a namespace comes into scope", name, [rule, binding(name, "Deny")], flags, [namespace(name, tier="prod")]
+    )
+
+
+def _deny_requester(name: str, chance: Random) -> RuleChange:
+    """A rule about the requester denies the pods of one controller."""
+    account = chance.choice(("replicaset", "statefulset", "daemon-set", "job"))
+    user = f"system:serviceaccount:kube-system:{account}-controller"
+    return _flip(name, f"request.operation != 'CREATE' || request.userInfo.username != '{user}'")
+
+
+def _demand_labels_of_controllers(name: str, chance: Random) -> RuleChange:
+    """A rule demands a label that some controllers set on their pods."""
+    label = chance.choice(
+        (
+            "pod-template-hash",
+            "controller-revision-hash",
+            "statefulset.kubernetes.io/pod-name",
+            "batch.kubernetes.io/job-name",
+        )
+    )
+    return _flip(name, f"'{label}' in object.metadata.labels")
+
+
+def _demand_what_controllers_set(name: str, chance: Random) -> RuleChange:
+    """A rule about fields that some controllers set on their pods."""
+    expression = chance.choice(
+        (
+            "has(object.spec.hostname)",
+            "has(object.metadata.finalizers)",
+            "has(object.spec.affinity)",
+            "has(object.spec.tolerations) && object.spec.tolerations.exists(t, has(t.key) && t.key.contains('pressure'))",
+            "object.metadata.ownerReferences[0].kind in ['ReplicaSet', 'Job']",
+        )
+    )
+    return _flip(name, expression)
+
+
+def _bind(name: str, _: Random) -> RuleChange:
+    """A policy without a binding is put into force."""
+    rule = policy(name, name, "int(object.metadata.labels.size) % 2 == 0")
+    return RuleChange("a policy is bound", name, [rule], ("--bind", name), [binding(name, "Deny")])
+
+
+def _remove_mutation(name: str, _: Random) -> RuleChange:
+    """The policy that set what another policy demands is removed."""
+    adds = mutation(f"{name}-add", name, 'Object{metadata: Object.metadata{labels: {"team": "red"}}}')
+    rule = policy(name, name, "request.operation != 'CREATE' || 'team' in object.metadata.labels")
+    before = [*adds, rule, binding(name, "Deny")]
+    return RuleChange("a mutation removed", name, before, ("--without", f"{name}-add"), [], adds[::-1])
+
+
+def _demand_of_workloads(name: str, chance: Random) -> RuleChange:
+    """A rule about the workloads themselves: they can not be edited, and ReplicaSets not be scaled."""
+    resources, group = chance.choice(
+        (
+            ("deployments", "apps"),
+            ("replicasets", "apps"),
+            ("statefulsets", "apps"),
+            ("daemonsets", "apps"),
+            ("jobs", "batch"),
+        )
+    )
+    return _flip(name, "int(object.spec.template.metadata.labels.size) > 4", resources, group)
+
+
+def _freeze_pods(name: str, chance: Random) -> RuleChange:
+    """No pod can be updated any more, so finalizers stay."""
+    size = chance.randint(2, 6)
+    return _flip(name, f"request.operation == 'CREATE' || int(object.metadata.labels.size) > {size}")
+
+
+STORIES: Final[Sequence[Callable[[str, Random], RuleChange]]] = (
+    _flip_limits,
+    _raise_level,
+    _tighten_param,
+    _fail_on_errors,
+    _bring_into_scope,
+    _deny_requester,
+    _demand_labels_of_controllers,
+    _demand_what_controllers_set,
+    _bind,
+    _remove_mutation,
+    _demand_of_workloads,
+    _freeze_pods,
+)
+"""Each makes a change in a namespace of some name."""
+
+
+def list_changes(number: int, chance: Random) -> list[RuleChange]:
+    """So many changes, each in a namespace of its own."""
+    return [make(f"change-{count}", chance) for count, make in enumerate(islice(cycle(STORIES), number))]
+
+
+# The workloads. A sleeping one has no pods: its pods are judged from the template alone.
+
+
+@dataclass(frozen=True, slots=True)
+class MadeWorkload:
+    """A workload, and whether it sleeps."""
+
+    name: str
+    body: JsonObject
+    sleeps: bool
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return as_text(self.body["kind"])
+
+    @property
+    def path(self) -> str:
+        """Its address."""
+        within = as_text(dig(self.body, "metadata", "namespace"))
+        return f"{_PATHS.get(self.kind, '/apis/apps/v1')}/namespaces/{within}/{self.kind.lower()}s/{self.name}"
+
+
+def make_workload(chance: Random, within: str, number: int, kinds: Sequence[str]) -> MadeWorkload:
+    """A workload of one pod, which some rules deny; a CronJob always sleeps, because it starts at full minutes."""
+    kind = kinds[number % len(kinds)]
+    name, sleeps = f"{kind.lower()}-{number}", kind == "CronJob" or chance.random() < 0.3
+    container: dict[str, Json] = {"name": "c", "image": "example.com/web:1"}
+    if chance.random() < 0.6:
+        container["resources"] = {"limits": {"cpu": "1"}}
+    labels: dict[str, Json] = {"app": name, "size": str(chance.randint(1, 9))}
+    spec: dict[str, Json] = {"containers": [container], "hostNetwork": chance.random() < 0.3}
+    template: JsonObject = {"metadata": {"labels": labels}, "spec": spec}
+    body = _make_spec(kind, name, spec, template, sleeps=sleeps)
+    metadata = {"name": name, "namespace": within}
+    version = _PATHS.get(kind, "/apis/apps/v1").removeprefix("/apis/")
+    return MadeWorkload(name, {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": body}, sleeps)
+
+
+def _make_spec(kind: str, name: str, spec: dict[str, Json], template: JsonObject, *, sleeps: bool) -> JsonObject:
+    if kind in ("Job", "CronJob"):
+        spec["restartPolicy"] = "Never"
+        job: JsonObject = {"template": template, "backoffLimit": 100, "suspend": sleeps and kind == "Job"}
+        return job if kind == "Job" else {"schedule": "* * * * *", "suspend": True, "jobTemplate": {"spec": job}}
+    selected: dict[str, Json] = {"selector": {"matchLabels": {"app": name}}, "template": template}
+    if kind == "DaemonSet":
+        spec["nodeSelector"] = {"awake": "yes"} if sleeps else {}
+        return selected
+    return {**selected, "replicas": 0 if sleeps else 1, **({"serviceName": name} if kind == "StatefulSet" else {})}
+
+
+_AWAKE: Final[dict[str, JsonObject]] = {"Job": {"spec": {"suspend": False}}, "CronJob": {"spec": {"suspend": False}}}
+
+
+# What happens.
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The workloads that could not do something, by the name of the action in the JSON report."""
+
+    recreate: frozenset[str]
+    finalize: frozenset[str]
+    edit: frozenset[str]
+    update: frozenset[str]
+
+
+_ACTIONS: Final = ("recreate", "finalize", "edit", "update")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A change with what was predicted and what happened."""
+
+    change: RuleChange
+    workloads: int
+    predicted: Observed
+    happened: Observed
+    code: int
+
+    def list_differences(self) -> Iterator[str]:
+        """The workloads for which they differ."""
+        for action in _ACTIONS:
+            predicted, happened = getattr(self.predicted, action), getattr(self.happened, action)
+            where = f"{self.change.namespace} ({self.change.title}): {action}"
+            yield from (f"{where}: {name} was predicted, and did not happen" for name in sorted(predicted - happened))
+            yield from (f"{where}: {name} happened, and was not predicted" for name in sorted(happened - predicted))
+
+
+class Run:
+    """Some changes with their workloads on one server."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        home: Path,
+        changes: Sequence[RuleChange],
+        workloads: int,
+        chance: Random,
+        kinds: Sequence[str] = KINDS,
+    ) -> None:
+        """Make so many workloads, evenly for the changes, of some kinds."""
+        self._server, self._home, self._changes = server, home, changes
+        each = max(1, workloads // len(changes))
+        self._made = {
+            change.namespace: [make_workload(chance, change.namespace, number, kinds) for number in range(each)]
+            for change in changes
+        }
+
+    def compare(self) -> list[Compared]:
+        """Store everything, preview and apply every change, disturb every workload, and compare."""
+        self._store()
+        predictions = [self._predict(change) for change in self._changes]
+        wait_until_enforced(self._server)
+        edits = {change.namespace: self._edit(change.namespace) for change in self._changes}
+        for change in self._changes:
+            self._disturb(change.namespace)
+        self._patch(f"/api/v1/nodes/{_NODE}", {"metadata": {"labels": {"awake": "yes"}}})
+        self._wait_until_quiet()
+        return [
+            Compared(
+                change,
+                len(self._made[change.namespace]),
+                predicted,
+                self._observe(change.namespace, edits[change.namespace]),
+                code,
+            )
+            for change, (code, predicted) in zip(self._changes, predictions, strict=True)
+        ]
+
+    def _store(self) -> None:
+        node: JsonObject = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": _NODE}}
+        apply(self._server, [node])
+        for change in self._changes:
+            apply(self._server, [namespace(change.namespace), *change.before])
+        wait_until_enforced(self._server)
+        for change in self._changes:
+            apply(self._server, [each.body for each in self._made[change.namespace]])
+        for change in self._changes:
+            awake = {each.name for each in self._made[change.namespace] if not each.sleeps}
+            self._wait_for(lambda space=change.namespace, awake=awake: self._find_living(space) == awake, "pods")  # type: ignore[misc]
+
+    def _predict(self, change: RuleChange) -> tuple[int, Observed]:
+        """The exit code and the predictions of a preview; then the change is applied."""
+        for name, documents in change.files.items():
+            (self._home / name).write_text("\n---\n".join(map(json.dumps, documents)))
+        ran = self._run("preview", "-q", "--kubeconfig", self._server.kubeconfig, "-o", "json", *change.flags)
+        report: Any = ran.report
+        apply(self._server, change.after)
+        for document in change.removed:
+            self._delete(document)
+        outside = {each["workload"]["namespace"] for each in report["workloads"]} - {change.namespace}
+        if outside or ran.code:
+            raise AssertionError(
+                f"{change.title}: exit code {ran.code}, other namespaces {sorted(outside)}: {report['gaps']}"
+            )
+        named = {
+            action: frozenset(
+                each["workload"]["name"]
+                for each in report["workloads"]
+                if any(risk["action"] == action and risk["refused"] for risk in each["risks"])
+            )
+            for action in _ACTIONS
+        }
+        return ran.code, Observed(**named)
+
+    def _run(self, *arguments: str | Path) -> Ran:
+        return assay(*arguments, home=self._home)
+
+    def _delete(self, document: JsonObject) -> None:
+        plural = f"{as_text(document['kind'])}s".lower().replace("policys", "policies")
+        self._server.request("DELETE", f"/apis/{ADMISSION}/{plural}/{dig(document, 'metadata', 'name')}")
+
+    def _edit(self, within: str) -> frozenset[str]:
+        """The workloads whose edit is refused: a dry run, so that nothing rolls out."""
+        refused = set()
+        for each in self._made[within]:
+            if self._patch(each.path, {"metadata": {"annotations": {"edited": "yes"}}}, dryRun="All") >= 400:
+                refused.add(each.name)
+        return frozenset(refused)
+
+    def _disturb(self, within: str) -> None:
+        """Delete every pod, wake what sleeps, and scale Deployments, which updates their ReplicaSets."""
+        self._server.request("DELETE", f"/api/v1/namespaces/{within}/pods")
+        for each in self._made[within]:
+            if each.kind in _AWAKE and each.sleeps:
+                self._patch(each.path, _AWAKE[each.kind])
+            elif each.kind == "Deployment" or (each.sleeps and each.kind in ("ReplicaSet", "StatefulSet")):
+                self._patch(f"{each.path}/scale", {"spec": {"replicas": 1 if each.sleeps else 2}})
+
+    def _patch(self, path: str, body: JsonObject, **query: str) -> int:
+        content_type = "application/merge-patch+json"
+        return self._server.client.request("PATCH", path, body, query, content_type=content_type).status
+
+    def _wait_for(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while not holds():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"no {what} after {_SECONDS:.0f} s")
+            time.sleep(0.5)
+
+    def _wait_until_quiet(self) -> None:
+        """Return when every workload that wants pods has one or a refusal, and nothing has changed for some time."""
+        deadline, known, since = time.monotonic() + _SECONDS, self._read_state(), time.monotonic()
+        while time.monotonic() < deadline:
+            time.sleep(1)
+            state = self._read_state()
+            if state != known:
+                known, since = state, time.monotonic()
+            elif time.monotonic() - since > _QUIET and self._is_settled(state):
+                return
+
+    def _read_state(self) -> dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]]:
+        spaces = [change.namespace for change in self._changes]
+        return {each: (self._find_living(each), self._find_failed(each), self._find_stuck(each)) for each in spaces}
+
+    def _is_settled(self, state: dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]]) -> bool:
+        return all(
+            {each.name for each in self._made[within]} <= living | failed
+            for within, (living, failed, _) in state.items()
+        )
+
+    def _observe(self, within: str, edits: frozenset[str]) -> Observed:
+        """What happened; a pod that is stuck with its finalizer also keeps a StatefulSet from making the next one."""
+        return Observed(self._find_failed(within), self._find_stuck(within), edits, self._find_unscaled(within))
+
+    def _find_unscaled(self, within: str) -> frozenset[str]:
+        """The Deployments whose ReplicaSet does not have the wanted number of replicas."""
+        wanted = {each.name: 1 if each.sleeps else 2 for each in self._made[within] if each.kind == "Deployment"}
+        sets = as_list(dig(self._server.request("GET", f"/apis/apps/v1/namespaces/{within}/replicasets").body, "items"))
+        found = {_find_owner(each): dig(each, "spec", "replicas") for each in sets}
+        return frozenset(name for name, number in wanted.items() if found.get(name) != number)
+
+    def _list_pods(self, within: str) -> Sequence[Json]:
+        return as_list(dig(self._server.request("GET", f"/api/v1/namespaces/{within}/pods").body, "items"))
+
+    def _find_living(self, within: str) -> frozenset[str]:
+        pods = (each for each in self._list_pods(within) if not dig(each, "metadata", "deletionTimestamp"))
+        return frozenset(as_text(dig(pod, "metadata", "labels", "app")) for pod in pods)
+
+    def _find_stuck(self, within: str) -> frozenset[str]:
+        pods = (each for each in self._list_pods(within) if dig(each, "metadata", "deletionTimestamp"))
+        return frozenset(
+            as_text(dig(pod, "metadata", "labels", "app")) for pod in pods if dig(pod, "metadata", "finalizers")
+        )
+
+    def _find_failed(self, within: str) -> frozenset[str]:
+        """The workloads whose controller reports that it cannot create a pod: the name of a ReplicaSet or a Job has a suffix."""
+        events = as_list(dig(self._server.request("GET", f"/api/v1/namespaces/{within}/events").body, "items"))
+        names = (
+            as_text(dig(each, "involvedObject", "name")) for each in events if dig(each, "reason") == "FailedCreate"
+        )
+        return frozenset("-".join(name.split("-")[:2]) for name in names)
+
+
+def _find_owner(document: Json) -> str:
+    """The name of the first owner of an object."""
+    return as_text(dig(next(iter(as_list(dig(document, "metadata", "ownerReferences"))), {}), "name"))
+
+
+@contextmanager
+def running_cluster(assets: Path, folder: Path) -> Iterator[ApiServer]:
+    """A server of our own, with Pod Security and the controllers of all workloads."""
+    accounts = ("--use-service-account-credentials",)
+    with (
+        running(assets, folder, without_plugins=WITHOUT) as server,
+        running_controllers(assets, server, CONTROLLERS, accounts),
+    ):
+        yield server
+
+
+def write_table(compared: Iterable[Compared]) -> Iterator[str]:
+    """A line for each change, with the numbers that were predicted, and those that happened if they differ."""
+    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in _ACTIONS)
+    for each in compared:
+        cells = []
+        for action in _ACTIONS:
+            predicted, happened = getattr(each.predicted, action), getattr(each.happened, action)
+            cells.append(f"{len(predicted)}" if predicted == happened else f"{len(predicted)}≠{len(happened)}")
+        yield f"{each.change.title[:60]:60} {each.workloads:9} " + " ".join(f"{cell:>9}" for cell in cells)
+
+
+def main() -> int:
+    """Compare on a server of our own."""
+    parser = argparse.ArgumentParser(prog="python -m tests.integration.previewed")
+    parser.add_argument("--workloads", type=int, default=500)
+    parser.add_argument("--changes", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=20261128)
+    arguments = parser.parse_args()
+    chance, assets = Random(arguments.seed), Path(API_SERVER.require())
+    with tempfile.TemporaryDirectory() as folder, running_cluster(assets, Path(folder)) as server:
+        changes = list_changes(arguments.changes, chance)
+        compared = Run(server, Path(folder), changes, arguments.workloads, chance).compare()
+    differences = [line for each in compared for line in each.list_differences()]
+    sys.stdout.writelines(f"{line}\n" for line in (*write_table(compared), *differences))
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
