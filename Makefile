@@ -113,7 +113,7 @@ nightly: setup $(if $(VERSIONS),releases) ## what takes long: older servers (VER
 	API_EXAMPLES=$(or $(API_EXAMPLES),300) $(BIN)/python -m pytest -q tests/web/api/test_generated.py $(SEARCH)=$$seed && \
 	EVERY_EXAMPLE=1 $(BIN)/python -m pytest -q tests/cluster/test_spoiled.py tests/scan/test_reconciled.py tests/store/test_grouped_problems.py \
 	  tests/store/test_only_seeing_fixes.py tests/store/test_open_workloads.py tests/store/test_population.py tests/store/test_problem_groups.py tests/store/test_retention.py tests/store/test_views.py \
-	  tests/web/api/test_hostile.py tests/web/api/test_paging.py $(SEARCH)=$$seed && \
+	  tests/preview tests/web/api/test_hostile.py tests/web/api/test_paging.py $(SEARCH)=$$seed && \
 	REPLAYS=$(or $(REPLAYS),5000) $(BIN)/python -m pytest -q tests/store/test_replay.py $(SEARCH)=$$seed && \
 	KUBEBUILDER_ASSETS="$$(.ci/apiserver)" RANDOM_SEED=$$seed RANDOM_POLICIES=$(or $(POLICIES),520) RANDOM_BATCH=26 \
 	  REFUSALS=all $(BIN)/python -m pytest -q -s tests/integration/test_random.py tests/integration/test_refusals.py && \

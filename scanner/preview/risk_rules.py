@@ -150,7 +150,7 @@ class RiskRules:
         """
         if self._hides(requested.resource):
             return (Decision(Effect.UNDECIDED, "the snapshot withholds a part of the object that a policy may read"),)
-        shared = admit_request(self.after, requested, user) if self.same_objects else None
+        shared = self.share(requested, user)
         if shared and _refuses(shared.decisions):
             return ()
 
@@ -175,6 +175,10 @@ class RiskRules:
             replace(each, fields=(), evidence=NO_EVIDENCE)
             for each in (filling if made and newly and filling else newly)
         )
+
+    def share(self, requested: Requested, user: UserInfo) -> AdmittedRequest | None:
+        """The request about which both sides decide, None if each of them makes its own."""
+        return admit_request(self.after, requested, user) if self.same_objects else None
 
     def _certainly_pass(self, tests: PassTests, rules: Rules, shared: AdmittedRequest | None) -> bool:
         """Return whether the validating policies of some rules certainly admit a request; False is no answer."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields
 from random import Random
 
 import pytest
 
 from scanner.audit.page import get_identity
 from scanner.model.outcome import Finding
-from scanner.model.resource import resource_of
+from scanner.model.resource import UserInfo, resource_of
 from scanner.model.scans.scan import FILES
 from scanner.preview.differences import Difference, SideEffect, find_effect
 from scanner.preview.object_requests import ObjectRequests
-from scanner.preview.risk_rules import make_risk_rules
+from scanner.preview.requested import Requested
+from scanner.preview.risk_rules import RiskRules, make_risk_rules
 from scanner.preview.rule_change import RuleChange, apply_change
 from scanner.preview.rule_preview import PreviewResult, preview
 from scanner.preview.workload_risks import Action
@@ -30,6 +31,13 @@ SOURCES = ("cluster", FILES)
 OPTIONS = Options(allow_empty=True)
 Effects = tuple[SideEffect, frozenset[str]]
 Key = tuple[str, str, str, str]
+
+
+class WholeRequests(RiskRules):
+    """Rules that decide each request by both sides from its start."""
+
+    def share(self, requested: Requested, user: UserInfo) -> None:
+        """Share nothing."""
 
 
 def compare(cluster: FakeCluster, change: RuleChange) -> PreviewResult:
@@ -120,7 +128,7 @@ def test_the_shortcuts_of_requests_decide_nothing(seed: int) -> None:
     before, after = (plan_scan(each, OPTIONS, NOON) for each in (gathered, changed))
     keys = {bound.policy.key for each in (before, after) for bound in each.evaluation.bound}
     rules = make_risk_rules(before, after, sorted(key for key in keys if key[1] != "c"))
-    whole = replace(rules, stored=False, same_objects=False)
+    whole = WholeRequests(**{each.name: getattr(rules, each.name) for each in fields(rules)} | {"stored": False})
     fast, slow = (ObjectRequests(gathered, each, after, as_manager=False) for each in (rules, whole))
     identities = [get_identity(resource_of(KINDS[0], each)) for each in objects]
 
