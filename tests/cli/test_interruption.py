@@ -163,13 +163,14 @@ def test_an_interrupted_fleet_ends_its_scans(api: FakeApi, home: Path) -> None:
     assert ("first", 3) == (run.run.name, run.run.exit_code)
 
 
-def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_scan_ends_the_report_alone(api: FakeApi, home: Path, number: signal.Signals) -> None:
     """The scan stays complete, and the message names the command that shows it; the run was interrupted."""
     many_maps(api)
     with scanning(api, home) as process:
         wait_until(lambda: is_complete(home / "assay.db"))
         time.sleep(WRITING)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         _, err = process.communicate(timeout=30)
     with open_reader(str(home / "assay.db")) as store:
         [scan] = store.scans()
