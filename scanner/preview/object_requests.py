@@ -146,7 +146,7 @@ class ObjectRequests:
         if known is None:
             creator = find_creator(*controller.group_kind)
             # A living pod has what the mutating policies before the change gave it: the template decides if they differ.
-            is_new = controller.uid not in self._observed and (self._rules.same_objects or creator is None)
+            is_new = controller.uid not in self._observed and (creator is None or not self._rules.changes_mutation)
             if is_new:
                 self._observed.add(controller.uid)
             of_pod = self._recreate(pod, member, self._name_user(creator) or self._user) if is_new else ()

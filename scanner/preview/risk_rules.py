@@ -104,7 +104,7 @@ class RiskRules:
     """The rules before and after the change that can differ, and the others, which may refuse a request in both cases.
 
     The objects are `stored` if a server has set their defaults, also those of templates. With `same_objects` both sides validate the
-    same object: no mutating policy and no plug-in differs.
+    same object: no mutating policy and no plug-in differs. `changes_mutation` is true if a mutating policy may differ.
     """
 
     before: Rules
@@ -117,6 +117,7 @@ class RiskRules:
     withheld: WithheldReads | None = None
     stored: bool = True
     same_objects: bool = True
+    changes_mutation: bool = False
 
     @property
     def knows_objects(self) -> bool:
@@ -228,6 +229,7 @@ def make_risk_rules(before: PreparedScan, after: PreparedScan, changed: Sequence
         other_tests=PassTests(others),
         withheld=None if withheld is None else WithheldReads(after.evaluation_context, withheld),
         stored=not after.context.files,
+        changes_mutation=mutates,
         same_objects=not mutates and before.context.rules == after.context.rules,
     )
 
