@@ -411,6 +411,41 @@ def test_the_recipe_for_comments_runs_as_printed(tmp_path: Path, project: Path, 
     assert "ConfigMap shop/new" in (platform.folder / "comments" / "body").read_text()
 
 
+def test_the_recipe_for_changed_policies_runs_as_printed(
+    tmp_path: Path, project: Path, index: Mapping[str, str]
+) -> None:
+    """The steps of `docs/preview.md`: the comment says what the changed policies would newly deny of the last night's objects."""
+    [printed] = re.findall(
+        r"```yaml\n(      - name: Snapshot of.*?)```", (ROOT / "docs" / "preview.md").read_text(), re.DOTALL
+    )
+    (project / "cluster" / "good.yaml").write_text(config_map("good"))
+    (project / "policies" / "named.yaml").write_text(bound("named", expression="object.metadata.name == 'better'"))
+    committed(project)
+    platform = GitHub(tmp_path / "github", project, index)
+    [job] = recipe(".github/workflows/assay.yml")["jobs"].values()
+    kept = platform.folder / "artifacts" / "assay-snapshot"
+    kept.mkdir()
+    create = [
+        sys.executable,
+        "-m",
+        "scanner",
+        "snapshot",
+        "create",
+        str(kept / "nightly.snapshot"),
+        "--from",
+        "cluster",
+    ]
+    subprocess.run(create, cwd=project, check=True, capture_output=True)
+
+    code, stderr = platform.job([*job["steps"][:2], *yaml.safe_load(printed)], "pull_request", "change")
+    comment = (platform.folder / "comments" / "body").read_text()
+
+    assert 1 == code, stderr
+    assert "12\n" == (platform.folder / "comments" / "number").read_text()
+    assert "1 object would be newly denied" in comment
+    assert "ConfigMap shop/good" in comment
+
+
 def test_every_output_of_the_action_is_that_of_a_step() -> None:
     """An output without a value would be empty in silence."""
     values = {name: each["value"] for name, each in ACTION["outputs"].items()}
