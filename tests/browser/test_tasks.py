@@ -54,7 +54,7 @@ def test_what_changed_and_why(page: Page, small: Path) -> None:
     report.shown("Rows 1 to 2 of 2 that match")
     report.follow(page.locator("tr", has_text="shop/web").get_by_role("link").first)
     place = " ".join(page.locator("article:target").inner_text().split())
-    assert "New in this scan first and last seen 2026-03-02 14:00 UTC" in place
+    assert "New in this scan: first and last seen 2026-03-02 14:00 UTC" in place
     assert "Cause the param changed; the object changed, too" in place
     report.end(CLICKS)
 
