@@ -35,6 +35,7 @@ DEFINITIONS: Final = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
 CONTROLLER_ACCOUNTS: Final = (
+    "cronjob-controller",
     "daemon-set-controller",
     "deployment-controller",
     "generic-garbage-collector",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from scanner.admission.dispatch import make_target
+from scanner.admission.match import could_match
 from scanner.audit.page import get_identity
 from scanner.audit.population import record_object
 from scanner.model.json import JsonObject, as_object, dig, texts
@@ -18,6 +19,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import PopulationMember
 from scanner.model.resource import Kind, Page, Resource, UserInfo, build_user_info, resource_of
 from scanner.preview.asked_requests import RequestAsker
+from scanner.preview.objects_between import MADE_FOR, make_between
 from scanner.preview.plugins import concerns_plugins
 from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request, make_stored_request
@@ -59,6 +61,7 @@ FINALIZED_BY: Final[Mapping[str, str]] = {
     "orphan": "generic-garbage-collector",
 }
 """The controllers that remove their finalizers."""
+_SHOWN: Final = 5
 _DIFFERS: Final = "the API server decides otherwise about the pod by the rules before the change"
 
 
@@ -86,7 +89,8 @@ class ObjectRequests:
         if any(concerns_plugins(kind) and rules.may_concern(kind) for kind in kinds):
             rules.plugin_objects.load()
         self._creates = PODS in kinds and rules.may_concern(PODS)
-        self._webhooks = list_webhooks(gathered.listing, gathered.discovery) if self._creates else ((), ())
+        makes = self._creates or any(map(rules.may_concern, MADE_FOR.values()))
+        self._webhooks = list_webhooks(gathered.listing, gathered.discovery) if makes else ((), ())
 
     def list_kinds(self, compared: Iterable[Kind]) -> Iterator[Kind]:
         """The kinds about whose objects there are requests, those between a pod and its workload first.
@@ -96,12 +100,26 @@ class ObjectRequests:
         kinds = {(kind.group, kind.plural): kind for kind in reversed(self._gathered.discovery.kinds)}
         yield from [PODS] if self._creates else []
         for key in _WITH_TEMPLATES:
-            kind = kinds.get(key)
-            if kind and (self._creates or self._rules.may_concern(kind)):
+            kind, made = kinds.get(key), MADE_FOR.get(key)
+            if kind and (self._creates or any(map(self._rules.may_concern, filter(None, (kind, made))))):
                 yield kind
         for kind in compared:
             if (kind.group, kind.plural) not in _WITH_TEMPLATES and kind != PODS and self._rules.may_concern(kind):
                 yield kind
+
+    def list_notes(self) -> Iterator[str]:
+        """The webhooks without which templates were decided: a template that passes has no row of its own."""
+        names = [
+            f"{each.name} of {each.configuration}"
+            for each in self._webhooks[0]
+            if each.changes and any(could_match(rule, PODS, ("CREATE",)) for rule in each.match.rules)
+        ]
+        if self._creates and names and self._asker is None:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            yield (
+                f"templates that pass were decided without the webhooks that may change pods: {', '.join(names[:_SHOWN])}{more}. "
+                "With a live cluster, --ask-server asks about them"
+            )
 
     def find_risks(self, page: Page, identities: Iterable[str]) -> PageRisks:
         """The risks of the objects of a page with some identities, each once."""
@@ -161,6 +179,11 @@ class ObjectRequests:
         if self._creates and not between and member.uid not in self._observed and (made := make_pod(resource)):
             pod, user = made
             risks += self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE)
+        if not between and (next_object := make_between(resource)):
+            # Without its next Job a CronJob starts no pod; the pods of a Deployment go on without its next ReplicaSet.
+            action = Action.UPDATE if (kind.group, kind.plural) == ("apps", "deployments") else Action.RECREATE
+            user = self._name_user(next_object.user) or next_object.user
+            risks += self._create(next_object.resource, member, user, Certainty.TEMPLATE, action)
         if self._rules.may_concern(kind):
             account = UPDATED_BY.get((kind.group, kind.plural)) if between else None
             if updater := self._name_user(build_user_info(_ACCOUNT.format(account))) if account else None:
@@ -176,24 +199,33 @@ class ObjectRequests:
     def _recreate(self, pod: Resource, member: PopulationMember, user: UserInfo) -> Iterator[Risk]:
         return self._create(scrub_pod(pod), member, user, Certainty.OBSERVED)
 
-    def _create(self, pod: Resource, member: PopulationMember, user: UserInfo, certainty: Certainty) -> Iterator[Risk]:
-        """The risk that a pod cannot be created."""
+    def _create(
+        self,
+        resource: Resource,
+        member: PopulationMember,
+        user: UserInfo,
+        certainty: Certainty,
+        action: Action = Action.RECREATE,
+    ) -> Iterator[Risk]:
+        """The risk that a pod cannot be created, or the object that makes it."""
+        if not self._rules.may_concern(resource.kind):
+            return
         made = certainty is Certainty.TEMPLATE
-        schema = self._rules.after.schemas.schema(PODS)
+        schema = self._rules.after.schemas.schema(resource.kind)
         if self._rules.knows_objects:
-            requested = make_stored_request(pod, schema) if made else Requested(pod, schema)
+            requested = make_stored_request(resource, schema) if made else Requested(resource, schema)
             if not (made and self._asker) and self._rules.passes(requested.resource, None, user):
                 return
         else:
             try:
-                requested = make_request(pod, None, schema)
+                requested = make_request(resource, None, schema)
             except Refused:
                 return  # in both cases
         decisions = self._rules.compare(requested, user, made=made)
         if made and any(each.effect is Effect.REFUSES for each in decisions):
             decisions = tuple(self._list_changing_webhooks(requested.resource)) or decisions
         if decisions or (made and self._asker):
-            yield self._make_risk(Action.RECREATE, certainty, member, requested, user, decisions)
+            yield self._make_risk(action, certainty, member, requested, user, decisions)
 
     def _make_risk(
         self,
@@ -217,7 +249,8 @@ class ObjectRequests:
         risk = replace(risk, server=self._asker.compare(asked, self._rules.decide_before), wanted=None)
         if risk.certainty is not Certainty.TEMPLATE:
             return risk
-        if asked.stored and asked.user == wanted.user and self._rules.same_objects:
+        is_pod = wanted.resource.kind == PODS
+        if is_pod and asked.stored and asked.user == wanted.user and self._rules.same_objects:
             pod = scrub_pod(resource_of(PODS, asked.stored))
             decisions = self._rules.compare(make_request(pod, None, schema), wanted.user)
             decisions = tuple(self._list_changing_webhooks(pod, newly=True)) or decisions
@@ -226,18 +259,18 @@ class ObjectRequests:
             risk = replace(risk, decisions=(Decision(Effect.UNDECIDED, _DIFFERS),))
         return risk if risk.decisions else None
 
-    def _list_changing_webhooks(self, pod: Resource, *, newly: bool = False) -> Iterator[Decision]:
-        """A decision for each webhook that may change a pod before policies read it, and one if they cannot be listed.
+    def _list_changing_webhooks(self, made: Resource, *, newly: bool = False) -> Iterator[Decision]:
+        """A decision for each webhook that may change an object before policies read it, and one if they cannot be listed.
 
         If `newly`, only those that labels of a namespace bring in with the change.
         """
         webhooks, gaps = self._webhooks
         before, after = (
-            make_target(pod, PODS, "CREATE", rules.context) for rules in (self._rules.before, self._rules.after)
+            make_target(made, made.kind, "CREATE", rules.context) for rules in (self._rules.before, self._rules.after)
         )
         for each in webhooks:
             if each.changes and each.may_receive(after) and not (newly and each.may_receive(before)):
-                why = f"the webhook, of {each.configuration}, may change the pod before policies read it"
+                why = f"the webhook, of {each.configuration}, may change the {made.kind.kind} before policies read it"
                 yield Decision(Effect.UNDECIDED, why, policy=each.name)
         yield from (Decision(Effect.UNDECIDED, gap.why) for gap in gaps if not newly)
 

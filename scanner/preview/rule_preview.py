@@ -84,9 +84,9 @@ class PreviewResult:
     """What a change of rules would change for the objects of a cluster.
 
     `causes` are the parts of the change, `objects` those that it concerns, and `workloads` those that could no longer start, be
-    updated or deleted, both the worst first. `examined` counts the objects that were
-    evaluated by the changed policies, `policies` those policies. `gaps` make the preview incomplete, `notes` do not. `asked` counts the
-    requests about which the API server was asked, by how its answers relate to the decisions; None if it was not to be asked.
+    updated or deleted, both the worst first. `examined` counts the objects that were evaluated by the changed policies, `policies` those
+    policies. `gaps` make the preview incomplete, `notes` do not. `asked` counts the requests about which the API server was asked, by how
+    its answers relate to the decisions; None if it was not to be asked.
     """
 
     cluster: ClusterIdentity
@@ -147,7 +147,8 @@ def preview(
     """Compare the rules of a cluster with the same rules after a change, on every object that a changed policy can match.
 
     `owners` names the teams. The requests of controllers are made by their own service accounts, or `as_manager` by the one user of
-    kube-controller-manager. With a `writer`, the API server is asked about requests under its own rules. Raises ClusterError if the cluster cannot be reached, and UsageError for a change that changes nothing that exists.
+    kube-controller-manager. With a `writer`, the API server is asked about requests under its own rules. Raises ClusterError if the
+    cluster cannot be reached, and UsageError for a change that changes nothing that exists.
     """
     gathered = gather(cluster, options, keep_lists=True)
     changed, causes = apply_change(change, gathered, options.languages)
@@ -180,7 +181,7 @@ def preview(
     ):
         recorder.record(evaluation, gathered.listing, pool)
     workloads = finder.read_workloads(each.object for each in comparer.objects)
-    recorder.notes += finder.notes
+    recorder.notes += [*finder.notes, *requests.list_notes()]
     objects = _add_workloads(comparer.objects, workloads, gathered, after, owners)
     objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
     risks = finder.conclude(owners, workloads, requests.ask)

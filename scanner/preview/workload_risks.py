@@ -125,8 +125,8 @@ class ObjectRisks:
 class ControlledPods:
     """The pods of one controller on a page, of which the first stands for all, and the number of those that run.
 
-    `risks` are None if the first one was not evaluated, because a pod of an earlier page was, or because the template decides. With `is_named` the controller is not
-    one of kube-controller-manager, and the pod itself is a part of its workload.
+    `risks` are None if the first one was not evaluated, because a pod of an earlier page was, or because the template decides. With
+    `is_named` the controller is not one of kube-controller-manager, and the pod itself is a part of its workload.
     """
 
     first: PopulationMember

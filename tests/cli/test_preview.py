@@ -548,7 +548,7 @@ def test_a_webhook_that_may_change_a_template_leaves_it_undecided(assay: Assay, 
     assert 3 == ran.code
     assert {"Deployment/web": ["recreate observed"], "StatefulSet/db": ["recreate template"]} == risks(report)
     assert [True, False] == [each["risks"][0]["refused"] for each in report["workloads"]]
-    assert "the webhook, of sidecars, may change the pod" in str(report["workloads"][1])
+    assert "the webhook, of sidecars, may change the Pod" in str(report["workloads"][1])
 
 
 def test_each_team_gets_a_text(assay: Assay, save: Save) -> None:

@@ -1,8 +1,9 @@
 """What `assay preview` predicts of changes of rules, against what happens on a real server with the real controllers.
 
-Each change has a namespace with workloads of its own. Its preview is taken, the change is applied for real, and then pods are deleted,
-finalizers are left to their controllers, sleeping workloads are woken, Deployments are scaled and every workload is edited: what fails
-must be what was predicted, workload by workload.
+Each change has a namespace with workloads of its own. Its preview is taken, with and without questions to the API server, and the change
+is applied for real. What a scan then finds besides what it found before must be what was predicted, object by object. Then pods are
+deleted, finalizers are left to their controllers, sleeping workloads are woken, Deployments are scaled and rolled out, and every
+workload is edited: what fails must be what was predicted, workload by workload.
 
     python -m tests.integration.previewed --workloads 500 --changes 30 --seed 7
 """
@@ -314,8 +315,12 @@ _AWAKE: Final[dict[str, JsonObject]] = {"Job": {"spec": {"suspend": False}}, "Cr
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The workloads that could not do something, by the name of the action in the JSON report."""
+    """The workloads that could not do something, by the name of the action in the JSON report.
 
+    `denied` are the policies and objects that are newly denied, after a plus sign, or newly admitted, after a minus sign.
+    """
+
+    denied: frozenset[str]
     recreate: frozenset[str]
     finalize: frozenset[str]
     edit: frozenset[str]
@@ -323,6 +328,8 @@ class Observed:
 
 
 _ACTIONS: Final = ("recreate", "finalize", "edit", "update")
+_COLUMNS: Final = ("denied", *_ACTIONS)
+_SIGNS: Final = {"newlyDenied": "+", "newlyAdmitted": "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +340,15 @@ class Compared:
     workloads: int
     predicted: Observed
     happened: Observed
-    code: int
+    asked: dict[str, int]
+    """The requests about which the API server was asked, by how its answers relate to the predictions."""
 
     def list_differences(self) -> Iterator[str]:
-        """The workloads for which they differ."""
-        for action in _ACTIONS:
+        """The objects and workloads for which they differ, and answers of the API server that do."""
+        for answer in ("differs", "notAsked"):
+            if number := self.asked[answer]:
+                yield f"{self.change.namespace} ({self.change.title}): the API server was asked about {number} requests: {answer}"
+        for action in _COLUMNS:
             predicted, happened = getattr(self.predicted, action), getattr(self.happened, action)
             where = f"{self.change.namespace} ({self.change.title}): {action}"
             yield from (f"{where}: {name} was predicted, and did not happen" for name in sorted(predicted - happened))
@@ -356,9 +367,9 @@ class Run:
         chance: Random,
         kinds: Sequence[str] = KINDS,
     ) -> None:
-        """Make so many workloads, evenly for the changes, of some kinds."""
+        """Make at least so many workloads, evenly for the changes, of some kinds."""
         self._server, self._home, self._changes = server, home, changes
-        each = max(1, workloads // len(changes))
+        each = -(-workloads // len(changes))
         self._made = {
             change.namespace: [make_workload(chance, change.namespace, number, kinds) for number in range(each)]
             for change in changes
@@ -367,22 +378,33 @@ class Run:
     def compare(self) -> list[Compared]:
         """Store everything, preview and apply every change, disturb every workload, and compare."""
         self._store()
-        predictions = [self._predict(change) for change in self._changes]
-        wait_until_enforced(self._server)
+        denied = self._list_denied()
+        predictions, found = [], []
+        for change in self._changes:
+            predictions.append(self._predict(change))
+            self._apply(change)
+            before, denied = denied, self._list_denied()
+            found.append(
+                frozenset({*(f"+{each}" for each in denied - before), *(f"-{each}" for each in before - denied)})
+            )
         edits = {change.namespace: self._edit(change.namespace) for change in self._changes}
         for change in self._changes:
             self._disturb(change.namespace)
         self._patch(f"/api/v1/nodes/{_NODE}", {"metadata": {"labels": {"awake": "yes"}}})
         self._wait_until_quiet()
+        unscaled = {change.namespace: self._find_unscaled(change.namespace) for change in self._changes}
+        rolled = {change.namespace: self._roll_out(change.namespace) for change in self._changes}
+        self._wait_until_quiet()
+        stayed = {space: unscaled[space] | self._find_unrolled(space, names) for space, names in rolled.items()}
         return [
             Compared(
                 change,
                 len(self._made[change.namespace]),
                 predicted,
-                self._observe(change.namespace, edits[change.namespace]),
-                code,
+                self._observe(change.namespace, newly, edits[change.namespace], stayed[change.namespace]),
+                asked,
             )
-            for change, (code, predicted) in zip(self._changes, predictions, strict=True)
+            for change, (predicted, asked), newly in zip(self._changes, predictions, found, strict=True)
         ]
 
     def _store(self) -> None:
@@ -397,29 +419,37 @@ class Run:
             awake = {each.name for each in self._made[change.namespace] if not each.sleeps}
             self._wait_for(lambda space=change.namespace, awake=awake: self._find_living(space) == awake, "pods")  # type: ignore[misc]
 
-    def _predict(self, change: RuleChange) -> tuple[int, Observed]:
-        """The exit code and the predictions of a preview; then the change is applied."""
+    def _predict(self, change: RuleChange) -> tuple[Observed, dict[str, int]]:
+        """The predictions of a preview, and the answers of the API server, which change no prediction."""
         for name, documents in change.files.items():
             (self._home / name).write_text("\n---\n".join(map(json.dumps, documents)))
-        ran = self._run("preview", "-q", "--kubeconfig", self._server.kubeconfig, "-o", "json", *change.flags)
-        report: Any = ran.report
+        report = self._preview(change)
+        asking = self._preview(change, "--ask-server")
+        predicted, answered = (_read_predictions(each, change.namespace) for each in (report, asking))
+        if predicted != answered:
+            raise AssertionError(
+                f"{change.title}: predicted {predicted}; with the answers of the API server {answered}"
+            )
+        return predicted, asking["asked"]
+
+    def _preview(self, change: RuleChange, *flags: str) -> Any:
+        ran = self._run("preview", "-q", "--kubeconfig", self._server.kubeconfig, "-o", "json", *flags, *change.flags)
+        if ran.code:
+            raise AssertionError(f"{change.title}: exit code {ran.code}: {ran.stderr} {ran.report['gaps']}")
+        return ran.report
+
+    def _apply(self, change: RuleChange) -> None:
         apply(self._server, change.after)
         for document in change.removed:
             self._delete(document)
-        outside = {each["workload"]["namespace"] for each in report["workloads"]} - {change.namespace}
-        if outside or ran.code:
-            raise AssertionError(
-                f"{change.title}: exit code {ran.code}, other namespaces {sorted(outside)}: {report['gaps']}"
-            )
-        named = {
-            action: frozenset(
-                each["workload"]["name"]
-                for each in report["workloads"]
-                if any(risk["action"] == action and risk["refused"] for risk in each["risks"])
-            )
-            for action in _ACTIONS
-        }
-        return ran.code, Observed(**named)
+        wait_until_enforced(self._server)
+
+    def _list_denied(self) -> frozenset[str]:
+        """The objects that admission would deny, with the policy, as a scan finds them."""
+        report: Any = self._run("scan", "-q", "--kubeconfig", self._server.kubeconfig, "-o", "json").report
+        return frozenset(
+            _name_denied(each["policy"], each["object"]) for each in report["findings"] if each["wouldDeny"]
+        )
 
     def _run(self, *arguments: str | Path) -> Ran:
         return assay(*arguments, home=self._home)
@@ -477,15 +507,32 @@ class Run:
             for within, (living, failed, _) in state.items()
         )
 
-    def _observe(self, within: str, edits: frozenset[str]) -> Observed:
+    def _observe(self, within: str, newly: frozenset[str], edits: frozenset[str], stayed: frozenset[str]) -> Observed:
         """What happened; a pod that is stuck with its finalizer also keeps a StatefulSet from making the next one."""
-        return Observed(self._find_failed(within), self._find_stuck(within), edits, self._find_unscaled(within))
+        return Observed(newly, self._find_failed(within), self._find_stuck(within), edits, stayed)
+
+    def _roll_out(self, within: str) -> frozenset[str]:
+        """Change the template of every Deployment; the names of those that may be changed."""
+        change: JsonObject = {"spec": {"template": {"metadata": {"annotations": {"rolled": "yes"}}}}}
+        made = [each for each in self._made[within] if each.kind == "Deployment"]
+        return frozenset(each.name for each in made if self._patch(each.path, change) < 400)
+
+    def _find_unrolled(self, within: str, rolled: frozenset[str]) -> frozenset[str]:
+        """The Deployments without a ReplicaSet of the changed template."""
+        new = (
+            each
+            for each in self._list_replica_sets(within)
+            if dig(each, "spec", "template", "metadata", "annotations", "rolled")
+        )
+        return rolled - frozenset(map(_find_owner, new))
+
+    def _list_replica_sets(self, within: str) -> Sequence[Json]:
+        return as_list(dig(self._server.request("GET", f"/apis/apps/v1/namespaces/{within}/replicasets").body, "items"))
 
     def _find_unscaled(self, within: str) -> frozenset[str]:
         """The Deployments whose ReplicaSet does not have the wanted number of replicas."""
         wanted = {each.name: 1 if each.sleeps else 2 for each in self._made[within] if each.kind == "Deployment"}
-        sets = as_list(dig(self._server.request("GET", f"/apis/apps/v1/namespaces/{within}/replicasets").body, "items"))
-        found = {_find_owner(each): dig(each, "spec", "replicas") for each in sets}
+        found = {_find_owner(each): dig(each, "spec", "replicas") for each in self._list_replica_sets(within)}
         return frozenset(name for name, number in wanted.items() if found.get(name) != number)
 
     def _list_pods(self, within: str) -> Sequence[Json]:
@@ -510,6 +557,31 @@ class Run:
         return frozenset("-".join(name.split("-")[:2]) for name in names)
 
 
+def _read_predictions(report: Any, within: str) -> Observed:
+    """The predictions of a report, all of which are about one namespace."""
+    places = {each["workload"]["namespace"] for each in (*report["workloads"], *report["objects"])}
+    assert places <= {within}, places
+    newly = {
+        f"{_SIGNS[policy['difference']]}{_name_denied(policy['name'], each)}"
+        for each in report["objects"]
+        for policy in each["policies"]
+        if policy["difference"] in _SIGNS
+    }
+    named = {
+        action: frozenset(
+            each["workload"]["name"]
+            for each in report["workloads"]
+            if any(risk["action"] == action and risk["refused"] for risk in each["risks"])
+        )
+        for action in _ACTIONS
+    }
+    return Observed(denied=frozenset(newly), **named)
+
+
+def _name_denied(policy: str, named: JsonObject) -> str:
+    return f"{policy}: {named['kind']} {named['namespace']}/{named['name']}"
+
+
 def _find_owner(document: Json) -> str:
     """The name of the first owner of an object."""
     return as_text(dig(next(iter(as_list(dig(document, "metadata", "ownerReferences"))), {}), "name"))
@@ -528,13 +600,17 @@ def running_cluster(assets: Path, folder: Path) -> Iterator[ApiServer]:
 
 def write_table(compared: Iterable[Compared]) -> Iterator[str]:
     """A line for each change, with the numbers that were predicted, and those that happened if they differ."""
-    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in _ACTIONS)
+    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in _COLUMNS) + "     ASKED"
     for each in compared:
         cells = []
-        for action in _ACTIONS:
+        for action in _COLUMNS:
             predicted, happened = getattr(each.predicted, action), getattr(each.happened, action)
             cells.append(f"{len(predicted)}" if predicted == happened else f"{len(predicted)}≠{len(happened)}")
-        yield f"{each.change.title[:60]:60} {each.workloads:9} " + " ".join(f"{cell:>9}" for cell in cells)
+        yield (
+            f"{each.change.title[:60]:60} {each.workloads:9} "
+            + " ".join(f"{cell:>9}" for cell in cells)
+            + f" {sum(each.asked.values()):9}"
+        )
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from scanner.model.resource import Kind, UserInfo, build_user_info, resource_of
 from scanner.parity.answers import Response
 from scanner.preview.asked_requests import RequestAsker
 from scanner.preview.object_requests import FINALIZED_BY, UPDATED_BY
+from scanner.preview.objects_between import MAKERS
 from scanner.preview.pods import CONTROLLERS
 from scanner.preview.requested import Requested
 from scanner.preview.verdict import Decision, Effect
@@ -173,5 +174,6 @@ def test_where_the_server_cannot_be_asked_there_is_no_answer(writer: Writer, why
 def test_the_generated_roles_may_impersonate_every_controller() -> None:
     """The accounts of the requests that a preview makes."""
     creators = {account for account, _ in CONTROLLERS.values()}
+    makers = {user.username.rpartition(":")[2] for user in MAKERS.values()}
 
-    assert {*creators, *UPDATED_BY.values(), *FINALIZED_BY.values()} == set(CONTROLLER_ACCOUNTS)
+    assert {*creators, *makers, *UPDATED_BY.values(), *FINALIZED_BY.values()} == set(CONTROLLER_ACCOUNTS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from scanner.preview.rule_change import RuleChange
 from scanner.preview.rule_preview import PreviewResult, preview
 from scanner.scan.documents import Manifest
@@ -139,3 +141,92 @@ def test_a_param_as_it_is_in_the_cluster_is_no_change() -> None:
     ]
 
     assert [[], ["data.max"]] == [[field.path for cause in causes for field in cause.fields] for causes in changes]
+
+
+def with_template(kind: str, version: str, spec: Document) -> Document:
+    """A workload named `web`, with an annotation that its ReplicaSets get, and one that they do not get."""
+    annotations = {"team": "red", "deployment.kubernetes.io/revision": "3"}
+    return store(kind, version, "web", "shop", {"spec": spec}, {"annotations": annotations})
+
+
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
+CRON_JOB = with_template(
+    "CronJob",
+    "batch/v1",
+    {
+        "schedule": "* * * * *",
+        "jobTemplate": {
+            "metadata": {"labels": {"made": "yes"}},
+            "spec": {"template": {"spec": {**SPEC, "restartPolicy": "Never"}}},
+        },
+    },
+)
+DEPLOYMENT = with_template(
+    "Deployment",
+    "apps/v1",
+    {
+        "replicas": 8,
+        "selector": {"matchLabels": {"app": "web"}},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}},
+        "template": TEMPLATE,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("workload", "resources", "group", "expression", "action"),
+    [
+        (CRON_JOB, "jobs", "batch", "object.metadata.labels.made != 'yes'", "recreate"),
+        (CRON_JOB, "jobs", "batch", "request.userInfo.username.endsWith(':cronjob-controller') == false", "recreate"),
+        (CRON_JOB, "jobs", "batch", "object.metadata.ownerReferences[0].name != 'web'", "recreate"),
+        (DEPLOYMENT, "replicasets", "apps", "!('pod-template-hash' in object.spec.selector.matchLabels)", "update"),
+        (
+            DEPLOYMENT,
+            "replicasets",
+            "apps",
+            "request.userInfo.username.endsWith(':deployment-controller') == false",
+            "update",
+        ),
+        (DEPLOYMENT, "replicasets", "apps", "object.spec.replicas != 2", "update"),
+        (DEPLOYMENT, "replicasets", "apps", "object.metadata.annotations.team != 'red'", "update"),
+        (
+            DEPLOYMENT,
+            "replicasets",
+            "apps",
+            "object.metadata.annotations['deployment.kubernetes.io/revision'] != '4'",
+            "update",
+        ),
+    ],
+)
+def test_the_next_object_between_a_workload_and_its_pods_is_a_request(
+    workload: Document, resources: str, group: str, expression: str, action: str
+) -> None:
+    """A CronJob whose Job is refused starts no pod; a Deployment whose ReplicaSet is refused cannot be rolled out."""
+    result = flip(strict(resources, group=group, expression=expression), [workload])
+
+    assert [("web", [action])] == [(name, actions) for name, actions, *_ in describe(result)]
+
+
+@pytest.mark.parametrize("workload", [CRON_JOB, DEPLOYMENT], ids=["CronJob", "Deployment"])
+def test_the_next_object_that_passes_is_no_risk(workload: Document) -> None:
+    """A rule that it satisfies."""
+    resources, group = ("jobs", "batch") if workload is CRON_JOB else ("replicasets", "apps")
+
+    assert () == flip(strict(resources, group=group, expression="size(object.metadata.name) > 0"), [workload]).workloads
+
+
+def test_a_note_names_the_webhooks_without_which_templates_were_decided() -> None:
+    """A template that passes has no row, and a webhook could change its pod so that it does not."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    others = {**rule, "resources": ["services"]}
+    webhooks = [
+        {"name": name, "rules": [each]} for name, each in (("inject.example.com", rule), ("other.example.com", others))
+    ]
+    group = "admissionregistration.k8s.io/v1"
+    configuration = store("MutatingWebhookConfiguration", group, "mesh", "", {"webhooks": webhooks})
+    result = flip(strict("pods", expression="has(object.spec.containers)"), [DEPLOYMENT, configuration])
+    without = flip(strict("services"), [DEPLOYMENT, configuration])
+
+    assert ((), ()) == (result.workloads, without.notes)
+    [note] = result.notes
+    assert "without the webhooks that may change pods: inject.example.com of mesh. " in note
