@@ -169,12 +169,16 @@ def test_without_rights_the_answer_is_missing_and_visible(server: ApiServer, ass
     """A user with the roles of --for-preview alone reads everything, and cannot ask; with --ask-server, it can."""
     as_guest = ("--kubeconfig", server.kubeconfig_for("guest"), "--action", "asked-limits=Deny")
     generate = ("rbac", "generate", "--for-preview", "--for", "user:guest", "--kubeconfig", server.kubeconfig)
-    apply(server, yaml.safe_load_all(assay(*generate, "--name", "asked-reader").stdout))
+    reader = list(yaml.safe_load_all(assay(*generate, "--name", "asked-reader").stdout))
+    apply(server, reader)
     wait_until(lambda: preview(assay, *as_guest)[0] == 0)
     code, asked = preview(assay, *as_guest, "--ask-server")
-    apply(server, yaml.safe_load_all(assay(*generate, "--name", "asked-asker", "--ask-server").stdout))
+    asker = list(yaml.safe_load_all(assay(*generate, "--name", "asked-asker", "--ask-server").stdout))
+    apply(server, asker)
     wait_until(lambda: preview(assay, *as_guest, "--ask-server")[0] == 0)
     _, granted = preview(assay, *as_guest, "--ask-server")
+    for document in (*reader, *asker):
+        delete(server, document)
 
     assert 3 == code
     assert {"agrees": 0, "differs": 0, "notCompared": 0, "notAsked": 2} == asked["asked"]

@@ -1,11 +1,22 @@
-"""A closed reader leaves no connection open."""
+"""A closed reader leaves no connection open, and an interrupted writer none that waits for an answer."""
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from sqlalchemy import text
+
 from scanner.store import open_store
 from scanner.store.database.address import address_of
-from scanner.store.database.engine import close_connections, make_reading_engine
+from scanner.store.database.engine import close_connections, make_engine, make_reading_engine, writing
+from tests.store.databases import database
 from tests.store.made import clock
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Driver
 
 
 def test_a_connection_in_use_is_closed_when_it_is_given_back(url: str) -> None:
@@ -29,6 +40,22 @@ def test_a_connection_that_is_made_later_is_closed_too(url: str) -> None:
         driver = late.connection.driver_connection
     assert driver is not None
     assert _is_closed(driver)
+
+
+def test_a_statement_that_a_signal_ended_costs_its_connection(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It cannot be rolled back before it has an answer; nothing but the signal is reported, and the next one works."""
+    with database("postgresql", tmp_path) as url:
+        engine = make_engine(address_of(url))
+        with caplog.at_level(logging.ERROR), pytest.raises(KeyboardInterrupt), writing(engine) as connection:
+            driver = cast("Driver", connection.connection.driver_connection)
+            connection.execute(text("SELECT 1"))
+            driver.pgconn.send_query(b"SELECT pg_sleep(30)")
+            raise KeyboardInterrupt
+        with writing(engine) as later:
+            answer = later.execute(text("SELECT 2")).scalar_one()
+        engine.dispose()
+
+    assert ([], 2, True) == (caplog.messages, answer, driver.closed)
 
 
 def _is_closed(driver: object) -> bool:

@@ -251,8 +251,12 @@ def writing(engine: Engine, *, hurry: bool = False) -> Iterator[Connection]:
         try:
             yield connection
         except BaseException:
-            with suppress(SQLAlchemyError):  # a lost connection cannot be rolled back, and does not hide its error
+            try:
                 transaction.rollback()
+            except SQLAlchemyError:
+                # A lost connection cannot be rolled back, nor one whose COPY a signal ended before the server answered: it is
+                # closed, and does not hide the error.
+                connection.invalidate()
             raise
         try:
             transaction.commit()
