@@ -7,15 +7,13 @@ from typing import Final
 
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Verdict
 from scanner.report.check.document import (
-    EFFECT_TEXTS,
-    NOT_EVALUATED,
     VERDICT_TEXTS,
     CheckDocument,
+    describe_rule,
     name_object,
-    name_rule,
 )
 from scanner.report.text.comment import LONGEST_MESSAGE, fit, list_gaps
-from scanner.report.text.safe_text import cut, escape_markdown, table_row
+from scanner.report.text.safe_text import cut, escape_cell, escape_markdown, table_row
 
 MARK: Final = "<!-- assay check -->"
 """The first line, by which a workflow finds its own comment."""
@@ -27,7 +25,7 @@ _SHOWN: Final = (Effect.REFUSES, Effect.REFUSES_PODS, Effect.UNDECIDED, Effect.W
 def render(document: CheckDocument) -> str:
     """The lines, cut to the length of a comment."""
     head = [MARK, f"## {_write_title(document)}", "", escape_markdown(document.verdict_sentence), ""]
-    tail = ["", escape_markdown(NOT_EVALUATED), ""]
+    tail = ["", escape_markdown(document.closing_sentence), ""]
     rows = [*_list_rows(document), *list_gaps("Not read", document.result.gaps)]
     return fit(head, rows, tail)
 
@@ -56,8 +54,8 @@ def _list_rows(document: CheckDocument) -> Iterator[str]:
 def _write_row(document: CheckDocument, checked: CheckedObject, decision: Decision) -> list[str]:
     line = document.find_line(checked, decision)
     place = f"{checked.place.file}:{line}" if line else checked.place.source
-    why = f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
-    return [escape_markdown(text) for text in (name_object(checked), VERDICT_TEXTS[checked.verdict], why, place)]
+    why = f"{describe_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
+    return [escape_cell(text) for text in (name_object(checked), VERDICT_TEXTS[checked.verdict], why, place)]
 
 
 def _list_changes(checked: CheckedObject) -> Iterator[str]:
