@@ -21,7 +21,8 @@ from scanner.model.scans.finding_period import FindingOfPeriod
 from scanner.model.scans.notification import Notification
 from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts
 from scanner.model.scans.run import RunDetails
-from scanner.model.scans.scan import ObjectCount, Scan, StoredFinding
+from scanner.model.scans.scan import ObjectCount, Scan
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
