@@ -219,7 +219,9 @@ def test_the_next_object_that_passes_is_no_risk(workload: Document) -> None:
 def test_the_annotation_of_a_revision_may_be_any_text(revision: str) -> None:
     """People can write it; what is no number counts as none, and no object is missing for it."""
     annotations = {"deployment.kubernetes.io/revision": revision}
-    annotated = store("Deployment", "apps/v1", "web", "shop", {"spec": DEPLOYMENT["spec"]}, {"annotations": annotations})
+    annotated = store(
+        "Deployment", "apps/v1", "web", "shop", {"spec": DEPLOYMENT["spec"]}, {"annotations": annotations}
+    )
     revised = "object.metadata.annotations['deployment.kubernetes.io/revision'] != '1'"
     result = flip(strict("replicasets", group="apps", expression=revised), [annotated])
 
