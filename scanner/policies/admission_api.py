@@ -20,7 +20,7 @@ from scanner.model.policy import Action, Binding, MatchResources, Operation, Pol
 from scanner.model.reading import Auditability, Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health
+from scanner.model.scans.health import Health
 from scanner.mutate.schema import Schemas
 from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults

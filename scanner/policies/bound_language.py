@@ -17,7 +17,8 @@ from scanner.model.reading import Reading
 from scanner.model.release import NEWEST, Minor, Release
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import Health, OutOfScope
+from scanner.model.scans.health import Health
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.selector import Selector
 from scanner.mutate.schema import Schemas
 

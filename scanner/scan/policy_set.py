@@ -16,7 +16,9 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import NAMESPACE_LABELS, WRITTEN_ACTIONS, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import Scope
 from scanner.policies.bound_language import PolicyDocuments, Supporting
 from scanner.policies.language import Language, select_documents
 from scanner.policies.served_versions import ServedVersions
