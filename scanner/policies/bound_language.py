@@ -139,9 +139,9 @@ class BoundLanguage(ABC):
         """Pairs of a policy to record, in force or not, and the access paths of its expressions."""
         yield from ((bound_policy.policy, bound_policy.reading) for bound_policy in self.bound)
 
-    def list_announced(self) -> Iterator[Policy]:
-        """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
-        yield from (bound_policy.policy for bound_policy in self.bound)
+    def list_announced(self) -> Iterator[tuple[Policy, tuple[Binding, ...]]]:
+        """The policies in force with their bindings, known before they are compiled if possible: they decide what will be listed."""
+        yield from ((bound_policy.policy, bound_policy.bindings) for bound_policy in self.bound)
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
         """The policies whose expressions read further cluster objects, each with the lists to make."""

@@ -209,7 +209,7 @@ def _find_unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> It
     for policy in policies:
         joined = [binding for binding in existing if binding.joins(policy)]
         if all(binding.assumed for binding in joined):
-            advice = "this scan previews it" if joined else "preview it with --assume-bound"
+            advice = "this scan previews it" if joined else f"preview it with `assay preview --bind {policy.name}`"
             detail = f"no binding names it: the server never evaluates it; {advice}"
             yield Health(HealthKind.UNBOUND, policy.name, "", detail, policy.language)
 

@@ -46,7 +46,11 @@ def test_nothing_is_wrong_with_what_works() -> None:
     [
         (
             [policy("p", "true")],
-            ("unbound", "", "no binding names it: the server never evaluates it; preview it with --assume-bound"),
+            (
+                "unbound",
+                "",
+                "no binding names it: the server never evaluates it; preview it with `assay preview --bind p`",
+            ),
         ),
         (
             [binding("b", "gone")],
