@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from scanner.admission.auditability import OPERATIONS
 from scanner.model.outcome import Gap
@@ -18,9 +19,11 @@ from scanner.model.scans.scan import (
     OutOfScope,
     Scope,
 )
-from scanner.model.waiver import WaiverSet
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
+
+if TYPE_CHECKING:
+    from scanner.model.waiver import WaiverSet
 
 
 @dataclass(frozen=True, slots=True)

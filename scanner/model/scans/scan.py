@@ -10,22 +10,28 @@ from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from itertools import starmap
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from scanner.model.json import OMITTED_IF_DEFAULT
 from scanner.model.outcome import Check, Finding, Gap, WouldChange
 from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, GroupKind, KeptOfObject, Workload
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
-from scanner.model.rule import RuleObject
-from scanner.model.scans.baseline import Baseline
-from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.model.scans.method import Method
-from scanner.model.scans.opinion import Opinion
-from scanner.model.waiver import WaiverSet
+
+if TYPE_CHECKING:
+    from scanner.model.population import Controller, GroupKind, KeptOfObject, Workload
+    from scanner.model.rule import RuleObject
+    from scanner.model.scans.baseline import Baseline
+    from scanner.model.scans.cause import Cause, CauseKind
+    from scanner.model.scans.opinion import Opinion
+    from scanner.model.waiver import WaiverSet
+
+
+COUNTS_PATH: Final = "/metrics"
+"""The path of the API server's metrics, among which are its counts of objects."""
 
 
 @dataclass(frozen=True, slots=True)
