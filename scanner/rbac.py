@@ -110,7 +110,9 @@ def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str 
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
         permissions.extend(_list_permissions(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
     permissions.extend(
-        _conversion_permissions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations))
+        _conversion_permissions(
+            find_other_versions(kinds, ((each.policy, each.bindings) for each in bound), operations)
+        )
     )
     permissions.extend(_workload_permissions(kinds, kind_plans, options.scope.namespaces))
     unread = {
@@ -144,7 +146,9 @@ def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermis
         *_authorizer_permissions(bound),
         *_inventory_permissions(languages),
         *_language_permissions(languages),
-        *_conversion_permissions(find_other_versions(kinds, (each.policy for each in bound), operations)),
+        *_conversion_permissions(
+            find_other_versions(kinds, ((each.policy, each.bindings) for each in bound), operations)
+        ),
     ]
     for kind_plan in plan(kinds, bound, operations, prepared.evaluation_context.relabelled):
         why = "the objects of manifests as they are now"

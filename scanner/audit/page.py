@@ -37,21 +37,12 @@ from scanner.audit.population import list_controllers, record_object
 from scanner.audit.withheld_reads import Withheld, WithheldReads, count_redacted
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject, as_object
-from scanner.model.outcome import (
-    NO_EVIDENCE,
-    Errored,
-    Finding,
-    Gap,
-    GapKind,
-    Passed,
-    Skipped,
-    Violated,
-    WouldChange,
-)
+from scanner.model.outcome import NO_EVIDENCE, Errored, Finding, Gap, GapKind, Passed, Skipped, Violated, WouldChange
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, resource_of
-from scanner.model.scans.scan import PageResult, TallyKey
+from scanner.model.scans.scan import PageResult
+from scanner.model.scans.tally import TallyKey
 from scanner.model.withheld import Place, mark_withheld
 from scanner.mutate.custom import fill_defaults
 from scanner.mutate.schema import Custom

@@ -17,16 +17,8 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scans.scan import (
-    ClusterIdentity,
-    Coverage,
-    OutOfScope,
-    PageResult,
-    Scan,
-    ScanEnd,
-    ScanStart,
-    ServerCounts,
-)
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan, ScanEnd, ScanStart, ServerCounts
 from scanner.mutate.schema import Schemas
 from scanner.policies.plan import KindPlan
 

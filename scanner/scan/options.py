@@ -12,13 +12,8 @@ from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, UserInfo
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import (
-    FILES,
-    SILENCE,
-    ClusterIdentity,
-    OutOfScope,
-    Scope,
-)
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import FILES, SILENCE, ClusterIdentity, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
 

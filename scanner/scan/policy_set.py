@@ -16,7 +16,9 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import NAMESPACE_LABELS, WRITTEN_ACTIONS, Binding, Policy, PolicyKey
 from scanner.model.release import NEWEST
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Scope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import Scope
 from scanner.policies.bound_language import PolicyDocuments, Supporting
 from scanner.policies.language import Language, select_documents
 from scanner.policies.served_versions import ServedVersions
@@ -198,7 +200,7 @@ def _find_unbound(policies: Iterable[Policy], bindings: Iterable[Binding]) -> It
     for policy in policies:
         joined = [binding for binding in existing if binding.joins(policy)]
         if all(binding.assumed for binding in joined):
-            advice = "this scan previews it" if joined else "preview it with --assume-bound"
+            advice = "this scan previews it" if joined else f"preview it with `assay preview --bind {policy.name}`"
             detail = f"no binding names it: the server never evaluates it; {advice}"
             yield Health(HealthKind.UNBOUND, policy.name, "", detail, policy.language)
 

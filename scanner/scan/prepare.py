@@ -21,14 +21,9 @@ from scanner.model.policy import Policy, PolicyKey, policy_label
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind, Resource, UserInfo
 from scanner.model.rule import RuleObject
-from scanner.model.scans.scan import (
-    FILES,
-    ClusterIdentity,
-    Health,
-    OutOfScope,
-    Scope,
-    UncoveredKind,
-)
+from scanner.model.scans.health import Health
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import FILES, ClusterIdentity, Scope, UncoveredKind
 from scanner.model.withheld import has_withheld
 from scanner.mutate.schema import Custom
 from scanner.mutate.versions import is_builtin

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.command import Ran, assay
@@ -355,6 +355,15 @@ class Compared:
             yield from (f"{where}: {name} happened, and was not predicted" for name in sorted(happened - predicted))
 
 
+class _State(NamedTuple):
+    """What the controllers have done in a namespace: workloads by state of their pods, and the versions of the ReplicaSets."""
+
+    living: frozenset[str]
+    failed: frozenset[str]
+    stuck: frozenset[str]
+    versions: frozenset[str]
+
+
 class Run:
     """Some changes with their workloads on one server."""
 
@@ -487,24 +496,31 @@ class Run:
             time.sleep(0.5)
 
     def _wait_until_quiet(self) -> None:
-        """Return when every workload that wants pods has one or a refusal, and nothing has changed for some time."""
+        """Return when every workload that wants pods has one or a refusal, and nothing has changed for some time.
+
+        The controllers wait between their requests, and so longer for many workloads: every request that succeeds is a change.
+        """
         deadline, known, since = time.monotonic() + _SECONDS, self._read_state(), time.monotonic()
-        while time.monotonic() < deadline:
+        while time.monotonic() - since <= _QUIET or not self._is_settled(known):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the controllers had not ended after {_SECONDS:.0f} s")
             time.sleep(1)
             state = self._read_state()
             if state != known:
                 known, since = state, time.monotonic()
-            elif time.monotonic() - since > _QUIET and self._is_settled(state):
-                return
 
-    def _read_state(self) -> dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]]:
-        spaces = [change.namespace for change in self._changes]
-        return {each: (self._find_living(each), self._find_failed(each), self._find_stuck(each)) for each in spaces}
+    def _read_state(self) -> dict[str, _State]:
+        return {change.namespace: self._read_space(change.namespace) for change in self._changes}
 
-    def _is_settled(self, state: dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]]) -> bool:
+    def _read_space(self, within: str) -> _State:
+        versions = (as_text(dig(each, "metadata", "resourceVersion")) for each in self._list_replica_sets(within))
+        return _State(
+            self._find_living(within), self._find_failed(within), self._find_stuck(within), frozenset(versions)
+        )
+
+    def _is_settled(self, state: dict[str, _State]) -> bool:
         return all(
-            {each.name for each in self._made[within]} <= living | failed
-            for within, (living, failed, _) in state.items()
+            {each.name for each in self._made[within]} <= seen.living | seen.failed for within, seen in state.items()
         )
 
     def _observe(self, within: str, newly: frozenset[str], edits: frozenset[str], stayed: frozenset[str]) -> Observed:

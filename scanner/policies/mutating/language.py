@@ -12,7 +12,7 @@ from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.release import Minor
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments

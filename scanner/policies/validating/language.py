@@ -19,7 +19,7 @@ from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments

@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
 
 from scanner.model.population import Pairs
-from scanner.model.scans.scan import name_outcome
+from scanner.model.scans.tally import name_outcome
 from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding
 from scanner.store.database.engine import select_numbers, select_texts
 from scanner.store.read.findings import PROBLEM, is_open_in
