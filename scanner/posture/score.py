@@ -17,15 +17,8 @@ from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, Policy, PolicyKey, policy_label
-from scanner.model.scans.scan import (
-    CoverageState,
-    OutcomeName,
-    OwnedTally,
-    PolicyRecord,
-    ScanRecord,
-    ScanState,
-    TallyKey,
-)
+from scanner.model.scans.scan import CoverageState, PolicyRecord, ScanRecord, ScanState
+from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey
 from scanner.posture.policy_kinds import may_need
 from scanner.posture.severity import DEFAULT_SEVERITY, Severity
 

@@ -14,6 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from scanner.web.server.application import application
+from scanner.web.server.server import SecureHeaders
 from scanner.web.views.library import ScanLibrary
 from tests.store.databases import KINDS, database
 from tests.thorough import FULL
@@ -48,7 +49,7 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         scan_examples(url, home, "before", name="mall")
         scan_examples(url, home, "before", "after")
         library = ScanLibrary(url)
-        server = uvicorn.Server(uvicorn.Config(application(library), port=0, log_level="warning"))
+        server = uvicorn.Server(uvicorn.Config(SecureHeaders(application(library)), port=0, log_level="warning"))
         thread = threading.Thread(target=server.run)
         thread.start()
         while not server.started:
@@ -70,6 +71,16 @@ def visit(browser: Browser, address: str) -> Iterator[Visit]:
     visit.open("")
     yield visit
     context.close()
+
+
+def test_a_page_that_the_browser_has_keeps_its_styles(visit: Visit) -> None:
+    """The server answers that the page has not changed, and the browser applies the policy with which it was sent."""
+    sheets = "getComputedStyle(document.querySelector('main')).paddingTop"
+    first = visit.page.evaluate(sheets)
+    visit.open("policies")
+    visit.open("")
+    assert first == visit.page.evaluate(sheets)
+    visit.end(0)
 
 
 def test_all_deny_violations_of_a_namespace(visit: Visit) -> None:

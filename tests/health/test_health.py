@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scanner.model.scans.scan import Health, ScanState
+from scanner.model.scans.health import Health
+from scanner.model.scans.scan import ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing
@@ -45,7 +46,11 @@ def test_nothing_is_wrong_with_what_works() -> None:
     [
         (
             [policy("p", "true")],
-            ("unbound", "", "no binding names it: the server never evaluates it; preview it with --assume-bound"),
+            (
+                "unbound",
+                "",
+                "no binding names it: the server never evaluates it; preview it with `assay preview --bind p`",
+            ),
         ),
         (
             [binding("b", "gone")],

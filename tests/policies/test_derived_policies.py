@@ -18,7 +18,9 @@ from scanner.model.json import dig
 from scanner.model.outcome import Evidence, GapKind, Reason
 from scanner.model.policy import NAMESPACE_LABELS
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import HealthKind, OutcomeName, ScanState, Scope
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.scan import ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.language import LANGUAGES, Language
 from scanner.rbac import list_permissions
 from scanner.scan.options import Options

@@ -8,7 +8,9 @@ import yaml
 
 from scanner.cli.scanning.inputs import read_policy_manifests
 from scanner.cluster.files.snapshot import SnapshotCluster
-from scanner.model.scans.scan import OutcomeName, ScanState, Scope, Unneeded
+from scanner.model.scans.out_of_scope import Unneeded
+from scanner.model.scans.scan import ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options
 from scanner.scan.run import run

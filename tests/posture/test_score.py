@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Check, CheckKind, Gap, GapKind
-from scanner.model.scans.scan import (
-    Coverage,
-    CoverageState,
-    OutcomeName,
-    PolicyRecord,
-    ScanState,
-    TallyKey,
-)
+from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, ScanState
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.posture.score import Scores, score_of
 from scanner.posture.severity import Severity
 from scanner.report.text.numbers import percent_ceil, percent_floor

@@ -13,7 +13,10 @@ import pytest
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
-from scanner.model.scans.scan import HealthKind, OutcomeName, OutOfScope, PolicyRecord, Scope, TallyKey
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import PolicyRecord, Scope
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.posture.score import score_of
 from scanner.report import FORMATS
 from scanner.report.document.counts import CheckCounts

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scanner.cli.terminal.explanation import Part
     from scanner.model.policy import Policy
     from scanner.model.population import ExaminedObject, GroupKind, RecordedObject, Workload
-    from scanner.model.scans.scan import ProblemFinding, StoredFinding
+    from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage
@@ -132,7 +132,7 @@ class WorkloadExplanation:
 
     def _problems(self, wanted: WantedSubject) -> dict[NamedSubject, list[ProblemFinding]]:
         """The findings of each workload or object that the user named, those of a problem together; previews come last."""
-        from scanner.model.scans.scan import ProblemFinding
+        from scanner.model.scans.stored_finding import ProblemFinding
 
         found: defaultdict[NamedSubject, list[ProblemFinding]] = defaultdict(list)
         for each in self._record.findings_by_problem():

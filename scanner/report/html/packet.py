@@ -15,7 +15,7 @@ from scanner.cel.explanation.explained import write_path
 from scanner.model.json import Json, JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.model.population import ExaminedObject, MatchedCheck
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.deciding_fields import find_deciding_fields
 from scanner.proof.reperformance import ExpectedItem, ItemResult, describe
 from scanner.proof.verdicts import ObjectName, Replay, Verdict, list_verdicts

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -68,15 +69,17 @@ class SecureHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _complete(MutableHeaders(scope=message))
+                _complete(MutableHeaders(scope=message), message["status"])
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
 
 
-def _complete(headers: MutableHeaders) -> None:
+def _complete(headers: MutableHeaders, status: int) -> None:
     headers.update(_ALWAYS)
     headers.setdefault("Cache-Control", "no-store")
+    if status == HTTPStatus.NOT_MODIFIED:
+        return  # These headers replace those that the browser keeps (RFC 9111, 3.2): another policy would refuse the styles of its page.
     is_page = headers.get("content-type", "").startswith("text/html")
     policy = headers.setdefault(_POLICY, _PAGE if is_page else _NOTHING)
     if "frame-ancestors" not in policy:

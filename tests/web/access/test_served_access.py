@@ -49,3 +49,12 @@ def test_a_page_may_run_no_script(examples: str) -> None:
     assert "frame-ancestors 'none'" in policy
     assert "script-src" not in policy
     assert re.search(r"style-src 'sha256-", page.text)
+
+
+def test_an_unchanged_page_keeps_its_policy(examples: str) -> None:
+    """The headers of 304 replace those that a browser keeps, so they name no policy."""
+    with closing(ScanLibrary(examples)) as library, running(access(), app=application(library)) as server:
+        page = server.get("/workloads", accept="text/html")
+        unchanged = server.get("/workloads", if_none_match=page.headers["etag"])
+    assert (304, "nosniff") == (unchanged.status_code, unchanged.headers["x-content-type-options"])
+    assert "content-security-policy" not in unchanged.headers
