@@ -18,6 +18,7 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
+from scanner.model.scans.scan import COUNTS_PATH
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import list_deciding_kinds, list_document_kinds
 from scanner.policies.other_sources import list_rights
@@ -47,8 +48,6 @@ CONTROLLER_ACCOUNTS: Final = (
     "statefulset-controller",
 )
 """The service accounts in kube-system whose requests `assay preview` makes."""
-METRICS: Final = "/metrics"
-"""The path of the API server's metrics."""
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """A fixed moment: permissions do not depend on the time, as policy exceptions do."""
@@ -111,7 +110,9 @@ def list_permissions(cluster: Cluster, options: Options, waivers_namespace: str 
         names = sorted({bound.policy.name for bound, _ in kind_plan.policies})
         permissions.extend(_list_permissions(kind_plan.kind, prepared.listing.namespaces, f"policy {', '.join(names)}"))
     permissions.extend(
-        _conversion_permissions(find_other_versions(kinds, (bound_policy.policy for bound_policy in bound), operations))
+        _conversion_permissions(
+            find_other_versions(kinds, ((each.policy, each.bindings) for each in bound), operations)
+        )
     )
     permissions.extend(_workload_permissions(kinds, kind_plans, options.scope.namespaces))
     unread = {
@@ -145,7 +146,9 @@ def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermis
         *_authorizer_permissions(bound),
         *_inventory_permissions(languages),
         *_language_permissions(languages),
-        *_conversion_permissions(find_other_versions(kinds, (each.policy for each in bound), operations)),
+        *_conversion_permissions(
+            find_other_versions(kinds, ((each.policy, each.bindings) for each in bound), operations)
+        ),
     ]
     for kind_plan in plan(kinds, bound, operations, prepared.evaluation_context.relabelled):
         why = "the objects of manifests as they are now"
@@ -286,7 +289,7 @@ def _metrics_permissions(options: Options) -> Iterator[Permission]:
     if not options.scope.namespaces:
         without = "the objects of a scan are not compared with the API server's own counts"
         yield Permission(
-            "", "", "get", why="the API server's own counts of objects", optional=True, without=without, url=METRICS
+            "", "", "get", why="the API server's own counts of objects", optional=True, without=without, url=COUNTS_PATH
         )
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from scanner.audit.findings import name_outcome
 from scanner.model.outcome import Check, Errored, Finding, Violated
 from scanner.model.population import EvaluatedObjects, RecordedObject
-from scanner.model.scans.scan import OutcomeName, TallyKey
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OutcomeName, TallyKey
 
 
 class CheckedKind(NamedTuple):

@@ -18,15 +18,7 @@ from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select
 from scanner.admission.evaluator import SKIPPED
 from scanner.admission.params import resolve_params
-from scanner.audit.fast_policy import (
-    BindingChoice,
-    FastPolicy,
-    Inputs,
-    NotPassed,
-    Passes,
-    PassTest,
-    reads_namespace,
-)
+from scanner.audit.fast_policy import BindingChoice, FastPolicy, Inputs, NotPassed, Passes, PassTest, reads_namespace
 from scanner.audit.findings import name_counted_outcome
 from scanner.audit.object_sets import CheckReasons, SetKey, get_invocation_key, list_reasons
 from scanner.audit.redact import reads_data
@@ -34,7 +26,7 @@ from scanner.errors import ConfigurationError
 from scanner.model.outcome import Check, CheckResult, SkipReason, Violated
 from scanner.model.policy import Binding, BindingKey, MatchResources, Operation
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import OutcomeName, TallyKey
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.policies.plan import KindPlan
 
 _OFTEN = 64

@@ -21,7 +21,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Check, CheckResult
 from scanner.model.policy import Binding, Invocation, Operation, Validation
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import OutcomeName, TallyKey
+from scanner.model.scans.tally import OutcomeName, TallyKey
 
 Inputs: TypeAlias = "dict[str, object]"
 

@@ -24,7 +24,7 @@ from scanner.model.outcome import (
 )
 from scanner.model.policy import Invocation, Operation
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import OutcomeName, TallyKey
+from scanner.model.scans.tally import OutcomeName, TallyKey
 
 
 class FindingForm:

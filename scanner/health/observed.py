@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import BindingKey, Policy, PolicyKey
-from scanner.model.scans.scan import Coverage, CoverageState, Health, HealthKind, OutcomeName, PageResult
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import Coverage, CoverageState, PageResult
+from scanner.model.scans.tally import OutcomeName
 
 _NEAR = 0.8
 _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)

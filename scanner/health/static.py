@@ -12,7 +12,7 @@ from scanner.model.json import JsonObject, dig
 from scanner.model.policy import Binding, MatchResources, ParamRef, Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.policies import kinds
 
 _UNASKED = (

@@ -183,16 +183,12 @@ class _Replay:
         self._writer = writer
         self._parity = parity
         self._seen = frozenset(plan.kind for plan in prepared.plans)
-        bounds = {bound.policy.key: bound for plan in prepared.plans for bound, _ in plan.policies}
-        self._bounds = tuple(bound for bound in bounds.values() if bound.policy.language == LANGUAGE)
+        bound = prepared.evaluation.bound
+        self._bounds = tuple(each for each in bound if each.policy.language == LANGUAGE)
         self._compiled = {bound.policy.name: bound.compiled for bound in self._bounds}
-        every = (bound for plan in prepared.plans for bound, _ in plan.policies)
-        self._pod_security = tuple(
-            {id(bound): bound for bound in every if bound.policy.language == POD_SECURITY}.values()
-        )
-        self._mutators = tuple(
-            bounds[key] for key in sorted(bounds) if bounds[key].policy.language == mutating.LANGUAGE
-        )
+        self._pod_security = tuple(each for each in bound if each.policy.language == POD_SECURITY)
+        mutating_policies = (each for each in bound if each.policy.language == mutating.LANGUAGE)
+        self._mutators = tuple(sorted(mutating_policies, key=lambda each: each.policy.key))
 
     def replay_object(self, subject: _WriteSubject) -> None:
         """Replay every verdict on an object."""

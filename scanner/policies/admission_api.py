@@ -20,7 +20,7 @@ from scanner.model.policy import Action, Binding, MatchResources, Operation, Pol
 from scanner.model.reading import Auditability, Reading
 from scanner.model.release import NEWEST, Minor
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health
+from scanner.model.scans.health import Health
 from scanner.mutate.schema import Schemas
 from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults
@@ -176,10 +176,11 @@ class BoundByApi(BoundLanguage):
         """See BoundLanguage."""
         return self.documents.bindings
 
-    def list_announced(self) -> Iterator[Policy]:
+    def list_announced(self) -> Iterator[tuple[Policy, tuple[Binding, ...]]]:
         """See BoundLanguage."""
-        bound_keys = {binding.policy_key for binding in self.documents.bindings}
-        yield from (policy for policy in self.documents.policies if policy.key in bound_keys)
+        for policy in self.documents.policies:
+            if bindings := tuple(binding for binding in self.documents.bindings if binding.policy_key == policy.key):
+                yield policy, bindings
 
     def list_recorded(self) -> Iterator[tuple[Policy, Reading]]:
         """See BoundLanguage."""

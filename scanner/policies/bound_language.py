@@ -17,7 +17,8 @@ from scanner.model.reading import Reading
 from scanner.model.release import NEWEST, Minor, Release
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import Health, OutOfScope
+from scanner.model.scans.health import Health
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.selector import Selector
 from scanner.mutate.schema import Schemas
 
@@ -138,9 +139,9 @@ class BoundLanguage(ABC):
         """Pairs of a policy to record, in force or not, and the access paths of its expressions."""
         yield from ((bound_policy.policy, bound_policy.reading) for bound_policy in self.bound)
 
-    def list_announced(self) -> Iterator[Policy]:
-        """The policies in force, as far as they are known before they are compiled: they decide what will be listed."""
-        yield from (bound_policy.policy for bound_policy in self.bound)
+    def list_announced(self) -> Iterator[tuple[Policy, tuple[Binding, ...]]]:
+        """The policies in force with their bindings, known before they are compiled if possible: they decide what will be listed."""
+        yield from ((bound_policy.policy, bound_policy.bindings) for bound_policy in self.bound)
 
     def reads(self) -> Iterator[tuple[BoundPolicy, Places]]:
         """The policies whose expressions read further cluster objects, each with the lists to make."""

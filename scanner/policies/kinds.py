@@ -9,7 +9,7 @@ from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, is_exempt
 from scanner.model.policy import MatchResources, Rule
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 
 _ANY = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _NOTHING = "no kind that the cluster serves and lists"

@@ -16,7 +16,7 @@ from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, MatchResources, Policy, PolicyKey
 from scanner.model.release import Minor
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scans.scan import Health
+from scanner.model.scans.health import Health
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument, Supporting
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.language import KyvernoValidating

@@ -14,7 +14,7 @@ from typing import Final
 from scanner.errors import ListFailed
 from scanner.model.json import Json, as_list, as_text, dig
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import CONSTRAINTS, NEVER_CALLED, NOT_KNOWN, OutOfScope
+from scanner.model.scans.out_of_scope import CONSTRAINTS, NEVER_CALLED, NOT_KNOWN, OutOfScope
 from scanner.policies.bound_language import ListRight, Lists
 from scanner.policies.kyverno.kinds import ENTRIES_GROUP, GROUP, SHARED_KINDS
 from scanner.policies.kyverno.spec import VALIDATING

@@ -7,14 +7,15 @@ evaluated on the list of the version of the request: a policy reads the fields a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from itertools import islice, product
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match, is_exempt
-from scanner.model.policy import MatchResources, Operation, Policy
+from scanner.model.policy import Binding, MatchResources, Operation, Policy, PolicyKey, Rule
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import UncoveredKind
 from scanner.mutate.versions import is_builtin
@@ -29,6 +30,14 @@ class KindPlan:
 
     kind: Kind
     policies: tuple[tuple[BoundPolicy, Kind], ...]
+
+
+class _Viewpoint(NamedTuple):
+    """The kind that a request names, the kind that a policy evaluates, and the bindings that the request reaches."""
+
+    original: Kind
+    evaluated: Kind
+    bindings: tuple[Binding, ...]
 
 
 def group_families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
@@ -55,46 +64,59 @@ def plan(
     operations: tuple[Operation, ...] = AUDITABLE,
     relabelled: Collection[Kind] = (),
 ) -> tuple[KindPlan, ...]:
-    """The lists to make, ordered by kind, for policies that are in force."""
+    """The lists to make, ordered by kind, for policies that are in force.
+
+    A policy has on each list the bindings that requests for this list reach.
+    """
     policies = tuple(bound)
     lists: dict[Kind, list[tuple[BoundPolicy, Kind]]] = {}
     for family in group_families(kinds):
         for bound_policy in policies:
-            views = list_viewpoints(bound_policy.policy, family, operations)
-            for original, listed in dict.fromkeys(_find_list(view, relabelled) for view in views):
-                lists.setdefault(listed, []).append((bound_policy, original))
+            views = _list_viewpoints(bound_policy.policy, bound_policy.bindings, family, operations)
+            found = {(view.original, _find_list(view, relabelled)): view.bindings for view in views}
+            for (original, listed), bindings in found.items():
+                lists.setdefault(listed, []).append((_narrow(bound_policy, bindings), original))
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
+
+
+def _narrow(bound_policy: BoundPolicy, bindings: tuple[Binding, ...]) -> BoundPolicy:
+    """The policy with some of its bindings: it stays the same object with all of them."""
+    return bound_policy if bindings == bound_policy.bindings else replace(bound_policy, bindings=bindings)
 
 
 def plan_lists(
     kinds: Iterable[Kind],
-    policies: Iterable[Policy],
+    policies: Iterable[tuple[Policy, tuple[Binding, ...]]],
     operations: tuple[Operation, ...] = AUDITABLE,
     relabelled: Collection[Kind] = (),
 ) -> tuple[Kind, ...]:
-    """The kinds of the lists that `plan` will make, before the policies are compiled."""
+    """The kinds of the lists that `plan` will make, before the policies are compiled; each policy with its bindings."""
     pairs = product(group_families(kinds), tuple(policies))
-    views = (view for family, policy in pairs for view in list_viewpoints(policy, family, operations))
-    return tuple(sorted({_find_list(view, relabelled)[1] for view in views}))
+    views = (view for family, each in pairs for view in _list_viewpoints(*each, family, operations))
+    return tuple(sorted({_find_list(view, relabelled) for view in views}))
 
 
-def _find_list(view: tuple[Kind, Kind], relabelled: Collection[Kind]) -> tuple[Kind, Kind]:
-    """The kind that a request names, and the kind of the list for a policy that evaluates the object of this request."""
-    original, evaluated = view
-    return original, original if evaluated in relabelled else evaluated
+def _find_list(view: _Viewpoint, relabelled: Collection[Kind]) -> Kind:
+    """The kind of the list for a policy that evaluates the object of a request."""
+    return view.original if view.evaluated in relabelled else view.evaluated
 
 
 def find_other_versions(
-    kinds: Iterable[Kind], policies: Iterable[Policy], operations: tuple[Operation, ...] = AUDITABLE
+    kinds: Iterable[Kind],
+    policies: Iterable[tuple[Policy, tuple[Binding, ...]]],
+    operations: tuple[Operation, ...] = AUDITABLE,
 ) -> dict[Kind, tuple[Policy, ...]]:
-    """The kinds that are not built in and that policies may evaluate in another version than that of the request."""
+    """The kinds that are not built in and that policies may evaluate in another version than that of the request.
+
+    Each policy comes with its bindings.
+    """
     several = (family for family in group_families(kinds) if len(family) > 1)
-    users: dict[Kind, list[Policy]] = {}
-    for family, policy in product(several, tuple(policies)):
-        for original, evaluated in list_viewpoints(policy, family, operations):
-            if original != evaluated:
-                users.setdefault(evaluated, []).append(policy)
-    return {kind: tuple(of_kind) for kind, of_kind in users.items() if not is_builtin(kind)}
+    users: dict[Kind, dict[PolicyKey, Policy]] = {}
+    for family, (policy, bindings) in product(several, tuple(policies)):
+        for view in _list_viewpoints(policy, bindings, family, operations):
+            if view.original != view.evaluated:
+                users.setdefault(view.evaluated, {})[policy.key] = policy
+    return {kind: tuple(of_kind.values()) for kind, of_kind in users.items() if not is_builtin(kind)}
 
 
 def find_uncovered(
@@ -107,44 +129,68 @@ def find_uncovered(
 
     `others` are bound policies that the plans lack, because they cannot be evaluated.
     """
-    planned, policies = {plan.kind for plan in plans}, tuple(bound_policy.policy for bound_policy in others)
+    planned, unplanned = {plan.kind for plan in plans}, tuple(others)
     missing = (
         family[0]
         for family in group_families(kinds)
-        if planned.isdisjoint(family) and not any(list_viewpoints(policy, family, operations) for policy in policies)
+        if planned.isdisjoint(family)
+        and not any(any(_list_viewpoints(each.policy, each.bindings, family, operations)) for each in unplanned)
     )
     return tuple(sorted(UncoveredKind(kind.api_version, kind.kind) for kind in missing))
 
 
-def list_viewpoints(
-    policy: Policy, family: tuple[Kind, ...], operations: tuple[Operation, ...]
-) -> tuple[tuple[Kind, Kind], ...]:
-    """Pairs of the kind that a request names and the kind that the policy evaluates.
+def _list_viewpoints(
+    policy: Policy, bindings: Iterable[Binding], family: tuple[Kind, ...], operations: tuple[Operation, ...]
+) -> Iterator[_Viewpoint]:
+    """The requests on objects of a family that reach a policy through its bindings, and the kinds that it evaluates for them.
 
-    The result is empty if the policy never matches these objects. A request names the preferred kind, unless only requests in
-    another version can reach an `Exact` policy.
+    There is none if the policy never matches these objects. A request names the preferred kind, unless only requests in another
+    version can reach a policy or a binding that is `Exact`.
     """
     match = policy.match
-    if match is None or is_exempt(family[0], static=policy.static):
-        return ()
-    if match.match_policy == "Equivalent":
-        return tuple((family[0], kind) for kind in family if _is_evaluated(match, kind, family[0], operations))
-    matched_kinds = (kind for kind in family if _may_match(match, kind, operations))
-    return tuple((kind, kind) for kind in islice(matched_kinds, 1))
+    if match is None or not match.rules or is_exempt(family[0], static=policy.static):
+        return
+    requests: dict[Kind, list[Binding]] = {}
+    for binding in bindings:
+        matches = (match, binding.match) if binding.match else (match,)
+        original = next((kind for kind in family if _may_reach(matches, kind, family, operations)), None)
+        if original:
+            requests.setdefault(original, []).append(binding)
+    for original, reached in requests.items():
+        candidates = family if match.match_policy == "Equivalent" else (original,)
+        for kind in candidates:
+            if _is_evaluated(match, kind, original, operations):
+                yield _Viewpoint(original, kind, tuple(reached))
+
+
+def _may_reach(
+    matches: Iterable[MatchResources], requested: Kind, family: tuple[Kind, ...], operations: tuple[Operation, ...]
+) -> bool:
+    """Return whether one request in a kind may match a policy and its binding."""
+    return any(
+        all(
+            _may_match(match, family if match.match_policy == "Equivalent" else (requested,), operation)
+            for match in matches
+        )
+        for operation in operations
+    )
 
 
 def _is_evaluated(match: MatchResources, kind: Kind, requested: Kind, operations: tuple[Operation, ...]) -> bool:
     """Return whether a policy may evaluate objects in a kind: a rule that always matches the requested kind excludes others."""
     return any(
-        _may_match(match, kind, (operation,))
-        and (kind == requested or not _certainly_matches(match, requested, operation))
+        _may_match(match, (kind,), operation)
+        and (kind == requested or not _certainly_matches(match.rules, requested, operation))
         for operation in operations
     )
 
 
-def _may_match(match: MatchResources, kind: Kind, operations: tuple[Operation, ...]) -> bool:
-    return any(could_match(rule, kind, operations) for rule in match.rules)
+def _may_match(match: MatchResources, kinds: tuple[Kind, ...], operation: Operation) -> bool:
+    """Return whether a request may match as one of some kinds; a binding without rules narrows nothing."""
+    excluded = any(_certainly_matches(match.exclude_rules, kind, operation) for kind in kinds)
+    rules = product(match.rules, kinds)
+    return not excluded and (not match.rules or any(could_match(rule, kind, (operation,)) for rule, kind in rules))
 
 
-def _certainly_matches(match: MatchResources, kind: Kind, operation: Operation) -> bool:
-    return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in match.rules)
+def _certainly_matches(rules: tuple[Rule, ...], kind: Kind, operation: Operation) -> bool:
+    return any(not rule.resource_names and could_match(rule, kind, (operation,)) for rule in rules)

@@ -13,18 +13,10 @@ from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import MatchResources, Policy, PolicyKey, policy_label
-from scanner.model.scans.scan import (
-    Coverage,
-    CoverageState,
-    HealthKind,
-    OutcomeName,
-    PolicyRecord,
-    ScanRecord,
-    ScanState,
-    Scope,
-    TallyKey,
-)
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, ScanRecord, ScanState, Scope
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.posture.control_checks import ServingChecks
 from scanner.posture.controls import CheckFacts, Place, PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group

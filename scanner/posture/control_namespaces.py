@@ -15,8 +15,9 @@ from typing import Final
 
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.scans.scan import OutcomeName, ScanRecord, TallyKey
+from scanner.model.scans.scan import ScanRecord
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.posture.control_checks import ServingChecks
 from scanner.posture.control_facts import Needs, Tallies
 from scanner.posture.policy_kinds import KindKey

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 from scanner.model.policy import Policy, PolicyKey
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.control_checks import (
     WHOLE_INVOCATION,
     CheckIds,

@@ -9,7 +9,7 @@ from typing import Final
 from scanner.cel.explanation.explained import write_path
 from scanner.model.outcome import Finding, WouldChange
 from scanner.model.scans.place import ObjectName
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 
 _REQUEST: Final = "request.object."
 

@@ -19,7 +19,7 @@ from scanner.model.scans.problem_numbers import (
     ProblemsByCheck,
     SeverityRanks,
 )
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_checks import ServingChecks
 from scanner.posture.problem_rows import problems, select_open

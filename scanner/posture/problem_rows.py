@@ -12,7 +12,7 @@ from scanner.model.outcome import Check, Finding
 from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, cause_of
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.waivers.waivers import AppliedWaiver
 
 REFUSE_PODS: Final = "RefusePods"

@@ -11,7 +11,8 @@ from typing import Literal
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.baseline import Baseline
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scans.scan import ScanRecord
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 
 

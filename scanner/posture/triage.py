@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.problem_numbers import SeverityRanks
-from scanner.model.scans.scan import Health, HealthKind, ScanRecord, StoredFinding
+from scanner.model.scans.scan import ScanRecord
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_checks import ControlsOfChecks
 from scanner.posture.owners import Owners

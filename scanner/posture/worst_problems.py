@@ -11,7 +11,7 @@ from typing import Final
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.problem_numbers import ProblemTotals, SeverityRanks
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.problem_rows import Problem, order_effect, problems, select_counted, select_open
 from scanner.posture.since_baseline import follows_baseline, problems_since

@@ -8,7 +8,7 @@ the policies.
 
 `rule_change` applies a change to the rules of a cluster, `rule_preview` compares both sets of rules on every object, with `page_pair` and
 `differences`. `object_requests` makes the requests about an object that controllers would make, `risk_rules` compares the decisions about
-each of them, and `workload_risks` joins what becomes of a workload. Nothing is written and nothing is stored.
+each of them, with `objects_between` where a controller creates another object first, and `workload_risks` joins what becomes of a workload. Nothing is written and nothing is stored.
 """
 
 from scanner.preview.check import check

@@ -23,6 +23,8 @@ MAKERS: Final = {
 }
 """The users that create them."""
 _HASH: Final = "xxxxxxxxxx"
+_MOST_DIGITS: Final = 18
+"""Those of a number of 64 bits."""
 _MINUTES: Final = "29000000"
 _SCHEDULED: Final = "2025-02-20T21:20:00Z"
 _OF_DEPLOYMENT: Final = "deployment.kubernetes.io/"
@@ -91,9 +93,9 @@ def _make_replica_set(workload: Resource) -> tuple[JsonObject, JsonObject]:
     labels: JsonObject = {**as_object(metadata.get("labels")), **hashed}
     selector = as_object(spec.get("selector"))
     wanted, surge = _count_replicas(spec)
-    revision = as_text(annotations.get(f"{_OF_DEPLOYMENT}revision"))
+    revision = _read_number(as_text(annotations.get(f"{_OF_DEPLOYMENT}revision")))
     added: JsonObject = {
-        f"{_OF_DEPLOYMENT}revision": str(int(revision) + 1) if revision.isdecimal() else "1",
+        f"{_OF_DEPLOYMENT}revision": str(revision + 1),
         f"{_OF_DEPLOYMENT}desired-replicas": str(wanted),
         f"{_OF_DEPLOYMENT}max-replicas": str(wanted + surge),
     }
@@ -115,5 +117,9 @@ def _count_replicas(spec: JsonObject) -> tuple[int, int]:
     wanted = replicas if isinstance(replicas, int) else 1
     if isinstance(surge, int):
         return wanted, surge
-    share = as_text(surge).removesuffix("%")
-    return wanted, ceil(wanted * int(share) / 100) if share.isdecimal() else 0
+    return wanted, ceil(wanted * _read_number(as_text(surge).removesuffix("%")) / 100)
+
+
+def _read_number(text: str) -> int:
+    """A number that people may have written; 0 for a text that is none, as one of thousands of digits is."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0

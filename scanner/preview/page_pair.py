@@ -18,7 +18,8 @@ from scanner.audit.population import unpack
 from scanner.model.outcome import Gap, SkipReason
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.resource import Kind, Page
-from scanner.model.scans.scan import OutcomeName, PageResult
+from scanner.model.scans.scan import PageResult
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.plan import KindPlan
 from scanner.preview.contested_fields import MutatingSide, add_contested_fields
 from scanner.preview.differences import (

@@ -18,7 +18,8 @@ from scanner.model.outcome import Gap, GapKind, WouldChange
 from scanner.model.policy import PolicyKey, policy_label
 from scanner.model.population import NOTHING_KEPT, GroupKind, KeptOfObject, PopulationMember, Workload
 from scanner.model.resource import NAMESPACES, Kind, resource_of
-from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, ScanEnd, Unneeded
+from scanner.model.scans.out_of_scope import Unneeded
+from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, ScanEnd
 from scanner.policies.plan import KindPlan, plan
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads

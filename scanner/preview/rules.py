@@ -22,7 +22,8 @@ from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import ADMISSION_API, Operation, ParamKind, Policy, PolicyKey
 from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, resource_of
-from scanner.model.scans.scan import ClusterIdentity, OutOfScope
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import ClusterIdentity
 from scanner.model.withheld import has_withheld
 from scanner.mutate.schema import Schemas
 from scanner.policies.bound_language import BindingContext, BoundLanguage

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from io import TextIOWrapper
-from math import ceil, log
+from math import ceil, exp, floor, log
 from typing import BinaryIO, Final, TypeAlias
 
 from scanner.errors import UsageError
@@ -31,6 +31,8 @@ _LARGEST_CELL: Final = 1 << 24
 _BLOCK: Final = 1 << 20
 _LARGE_PART: Final = Fraction(1, 10)
 _PERCENT: Final = 100
+_ROUNDING: Final = 1e-9
+"""More than the error of the logarithms: a sample in proportion has its exact confidence."""
 
 
 class SampleOf(StrEnum):
@@ -98,8 +100,11 @@ class SampleRequest:
         """Raise UsageError for a sample that has no rule."""
         if not 1 <= self.size.items <= MOST:
             raise UsageError(f"--n {self.size.items}: name a number of items between 1 and {MOST:,}")
-        if not self.seed or len(self.seed) > LONGEST_SEED or not self.seed.isprintable():
-            raise UsageError(f"--seed needs a text of 1 to {LONGEST_SEED} printable characters")
+        seed = self.seed
+        if not seed or len(seed) > LONGEST_SEED or not seed.isprintable() or seed != seed.strip():
+            raise UsageError(
+                f"--seed needs a text of 1 to {LONGEST_SEED} printable characters, without spaces around it"
+            )
         if unknown := [name for name in self.strata if name not in STRATA]:
             raise UsageError(f"--stratify {unknown[0]}: name columns among {', '.join(STRATA)}")
         if self.strata and self.of is SampleOf.RUNS:
@@ -155,14 +160,18 @@ def _draw(request: SampleRequest, population: BinaryIO) -> Sample:
     places = [titles.index(name) for name in request.strata]
     sizes = Counter(tuple(row[place] for place in places) for row in rows)
     if not sizes:
-        raise UsageError(
-            "the population is empty: there is nothing to draw. See `assay policies` for what the scan evaluated"
+        where = (
+            "the period has no day"
+            if request.of is SampleOf.RUNS
+            else "see `assay policies` for what the scan evaluated"
         )
+        raise UsageError(f"the population is empty, so there is nothing to draw: {where}")
     allocation = allocate(sizes, request.size.items)
     items = _choose_lowest(request, population, sha256, allocation)
     shares = tuple(StratumShare(stratum, sizes[stratum], allocation[stratum]) for stratum in sorted(sizes))
     number = sizes.total()
-    return Sample(request, titles, sha256, number, shares, items, tuple(_note_size(request.size, number)))
+    notes = tuple(_note_strata(request.size, shares)) or tuple(_note_size(request.size, number))
+    return Sample(request, titles, sha256, number, shares, items, notes)
 
 
 def digest_of(file: BinaryIO) -> str:
@@ -240,9 +249,39 @@ def _choose_lowest(
 
 def _note_size(size: SampleSize, population: int) -> Iterator[str]:
     if size.items >= population:
-        yield f"The population has {population:,} items, so the sample has all of them: nothing is inferred."
+        items = "one item" if population == 1 else f"{population:,} items"
+        yield f"The population has {items}, so the sample has all of them: nothing is inferred."
     elif size.formula and Fraction(size.items, population) > _LARGE_PART:
         yield (
             f"The population has {population:,} items, and the sample is more than a tenth of them: the formula assumes a larger "
             "population, so the confidence is higher than stated."
         )
+
+
+def _note_strata(size: SampleSize, shares: Sequence[StratumShare]) -> Iterator[str]:
+    """The confidence that strata leave, if it is lower: the formula assumes that every item is as likely as another one."""
+    if not size.confidence or size.items >= sum(share.population for share in shares):
+        return
+    reached = find_confidence(shares, size.tolerable)
+    if reached < size.confidence:
+        yield (
+            f"With these strata the confidence is at least {reached} %, and may be lower than stated: each stratum has one item, so "
+            "the large ones have fewer than their part."
+        )
+
+
+def find_confidence(shares: Sequence[StratumShare], tolerable: int) -> int:
+    """The lowest confidence of a sample with strata, in percent and rounded down, in whichever strata the items deviate.
+
+    The chance that no item deviates is the product of (1 - d) ** n over the strata, where d is the part of a stratum that deviates.
+    It is highest if 1 - d is proportional to the part of the stratum that is drawn, and 1 where that would be more than 1.
+    """
+    items = sum(share.sample for share in shares)
+    sound = (1 - Fraction(tolerable, _PERCENT)) * sum(share.population for share in shares)
+    by_rate = sorted(shares, key=lambda share: Fraction(share.population, share.sample))
+    while sound * by_rate[0].sample > by_rate[0].population * items:
+        sound, items = sound - by_rate[0].population, items - by_rate[0].sample
+        by_rate = by_rate[1:]
+    level = sound / items
+    missed = sum(share.sample * log(level * Fraction(share.sample, share.population)) for share in by_rate)
+    return floor(_PERCENT * (1 - exp(missed)) + _ROUNDING)

@@ -14,7 +14,8 @@ from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Binding, Policy
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope, Unneeded
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.api_validation import Undecodable
 from scanner.policies.bound_language import ReadDocument, Supporting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from scanner.admission.auditability import OPERATIONS
 from scanner.model.outcome import Gap
@@ -11,16 +12,13 @@ from scanner.model.population import DEFAULT_KEYS, KeptKeys
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, UserInfo
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import (
-    FILES,
-    SILENCE,
-    ClusterIdentity,
-    OutOfScope,
-    Scope,
-)
-from scanner.model.waiver import WaiverSet
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import FILES, SILENCE, ClusterIdentity, Scope
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
+
+if TYPE_CHECKING:
+    from scanner.model.waiver import WaiverSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import PolicyKey, policy_label
 from scanner.model.population import Controller, GroupKind
 from scanner.model.resource import NAMESPACES, Kind, Page, resource_of
+from scanner.model.scans.health import Health
 from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     Emptiness,
-    Health,
     ObjectCount,
     PageResult,
     ScanEnd,

@@ -17,7 +17,7 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import Operation
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import OutOfScope, Unneeded
+from scanner.model.scans.out_of_scope import OutOfScope, Unneeded
 from scanner.policies import manifest
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import Language, list_document_kinds

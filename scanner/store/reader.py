@@ -21,7 +21,8 @@ from scanner.model.scans.finding_period import FindingOfPeriod
 from scanner.model.scans.notification import Notification
 from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts
 from scanner.model.scans.run import RunDetails
-from scanner.model.scans.scan import ObjectCount, Scan, StoredFinding
+from scanner.model.scans.scan import ObjectCount, Scan
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.texts import clean
 from scanner.model.waiver import WaiverSet
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
@@ -385,28 +386,28 @@ class SqlReader:
 
     def find_newest_scans_to_compare(self, cluster: StoredCluster) -> tuple[str, str]:
         """The ids of the two newest comparable scans of a cluster, complete or not, the earlier one first. Raises UsageError."""
-        from scanner.store.read import scan_diff
+        from scanner.store.read.diff import scan_pairs
 
         with self._reading() as connection:
-            return scan_diff.find_newest_scans_to_compare(connection, cluster.id, cluster.name)
+            return scan_pairs.find_newest_scans_to_compare(connection, cluster.id, cluster.name)
 
     def find_earlier_scan_to_compare(self, scan_id: str) -> str:
         """The id of the newest earlier scan that is comparable with a scan, by its full id. Raises UsageError."""
-        from scanner.store.read import scan_diff
+        from scanner.store.read.diff import scan_pairs
 
         with self._reading() as connection:
-            return scan_diff.find_earlier_scan_to_compare(connection, scan_id, self._clock())
+            return scan_pairs.find_earlier_scan_to_compare(connection, scan_id, self._clock())
 
     def compare_since(self, scan_id: str, days: int) -> ScanDiff | None:
         """The difference of a scan, by its full id, and the newest comparable one that ended so many days before it, or earlier.
 
         With 0 days, of all scans before it. None if there is no such scan, or the scan failed.
         """
-        from scanner.store.read import scan_diff
+        from scanner.store.read.diff import scan_pairs
 
         with self._reading() as connection:
             try:
-                earlier = scan_diff.find_scan_before(connection, scan_id, days, self._clock())
+                earlier = scan_pairs.find_scan_before(connection, scan_id, days, self._clock())
             except UsageError:
                 return None
         return self.compare_scans(earlier, scan_id) if earlier else None
@@ -418,7 +419,7 @@ class SqlReader:
 
         Raises UsageError for scans of two clusters, for scans without findings or without a report, and for the wrong order.
         """
-        from scanner.store.read import scan_diff
+        from scanner.store.read.diff import scan_diff
 
         with as_store_error(self._address):
             return scan_diff.compare_scans(self._engine, self._address, before_id, now_id, self._clock(), owner_of)

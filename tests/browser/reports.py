@@ -10,7 +10,7 @@ from pathlib import Path
 from scanner.model.population import KeptMetadata, KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.register import DayCounts, Register
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from tests.command import assay_here

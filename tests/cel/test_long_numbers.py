@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scanner.cel.syntax.parser import BadLiteral, parse_integer, parse_unsigned
+from scanner.cel.syntax.literals import BadLiteral, parse_integer, parse_unsigned
 
 ZEROS = "0" * 5000
 

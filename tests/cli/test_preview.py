@@ -462,7 +462,7 @@ def test_a_pod_of_a_template_has_what_its_controller_adds(
 def test_policies_that_set_a_field_in_turn_have_a_row(
     preview: Preview, assay: Assay, save: Save, stored: dict[str, str]
 ) -> None:
-    """Both policies, the field and their values, whatever the object has now; in every format."""
+    """Both policies, the field and their values, also where the object has one of them now; in every format."""
     red, blue = (
         mutation(color, f'Object{{metadata: Object.metadata{{labels: {{"team": "{color}"}}}}}}', "configmaps")
         for color in ("red", "blue")

@@ -107,8 +107,41 @@ def test_a_population_of_an_incomplete_scan_says_so(assay: Assay, write: Write) 
 
 
 def test_a_list_says_that_it_has_no_objects(scanned: Assay) -> None:
-    """Only a packet can be performed again."""
+    """Only a packet can be performed again, and days of the register have none."""
     assert b"It has no objects" in scanned("sample", "--seed", "x", "--out", "s").stdout
+    assert b"It has no objects" not in scanned("sample", "--seed", "x", "--of", "runs", "--out", "s").stdout
+
+
+def test_days_that_have_not_begun_are_named(scanned: Assay) -> None:
+    """No run can be missing on them."""
+    days = ("--since", "2099-01-01", "--until", "2099-01-05")
+    ran = scanned("sample", "--seed", "x", "--of", "runs", "--n", "2", *days, "--out", "s")
+    assert "of which 5 days have not begun: 5 in population.csv" in " ".join(ran.stdout.decode().split())
+
+
+def test_the_order_of_columns_decides_nothing(scanned: Assay, home: Path) -> None:
+    """The rule names the columns in one order, as the form of serve does."""
+    for columns, folder in (("owner,namespace", "s"), ("namespace, owner,,owner", "t")):
+        assert 0 == scanned("sample", "--seed", "x", "--n", "12", "--stratify", columns, "--out", folder).code
+    assert (home / "s/rule.txt").read_text() == (home / "t/rule.txt").read_text()
+    assert "with the same namespace and owner" in (home / "s/rule.txt").read_text()
+
+
+def test_strata_without_a_name_are_strata(assay: Assay, home: Path, write: Write) -> None:
+    """Objects of the cluster have no namespace, and some objects no owner; a long list is whole in the file alone."""
+    nodes = [f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: ns-{number:02}}}\n" for number in range(30)]
+    maps = [some_map(number).replace(f"ns-{number % 3}", f"ns-{number:02}") for number in range(30)]
+    rule = bound("named", expression="object.metadata.name != ''").replace("[configmaps]", "[configmaps, namespaces]")
+    write("all.yaml", "---\n".join([*nodes, *maps, rule]))
+    assay("scan", "-q", "--from", "all.yaml")
+    ran = assay("sample", "--seed", "x", "--n", "31", "--stratify", "namespace", "--out", "s")
+
+    assert 0 == ran.code, ran.stderr
+    drawn = draw((home / "s/population.csv").read_bytes(), "x", 31, OBJECT, ["namespace"])
+    assert drawn == [row["id"] for row in rows(home / "s/sample.csv")]
+    assert "          30       1  -" in ran.stdout.decode().splitlines()
+    assert "  and 6 more in rule.txt" in ran.stdout.decode().splitlines()
+    assert "           1       1  ns-29" in (home / "s/rule.txt").read_text().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -121,10 +154,17 @@ def test_a_list_says_that_it_has_no_objects(scanned: Assay) -> None:
         (["--stratify", "colour"], "--stratify colour"),
         (["--stratify", "namespace", "--n", "2"], "3 strata need a sample of 3 items or more"),
         (["--of", "runs", "--policy", "named"], "leave out --policy"),
+        (["--of", "runs", "--scan", "20260101T000000Z-000000"], "leave out --scan"),
+        (["--of", "runs", "--since", "2099-01-01"], "the period has no day"),
+        (["--of", "runs", "--stratify", "namespace"], "leave it out with --of runs"),
+        (["--of", "runs", "--cluster-name", "other"], "There is no run of cluster 'other'"),
         (["--since", "2026-01-01"], "need --of runs"),
         (["--of", "runs", "--since", "2026-02-01", "--until", "2026-01-01"], "is later than"),
         (["--of", "runs", "--since", "1000-02-01"], "more than 36,600"),
         (["--seed", ""], "--seed"),
+        (["--seed", "2026-Q4 "], "without spaces around it"),
+        (["--confidence", "0", "--tolerable", "5"], "--confidence 0"),
+        (["--confidence", "95", "--tolerable", "100"], "--tolerable 100"),
     ],
 )
 def test_flags_that_have_no_rule_are_refused(scanned: Assay, home: Path, arguments: list[str], message: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scanner.model.scans.scan import Health, ScanState
+from scanner.model.scans.health import Health
+from scanner.model.scans.scan import ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import CONFIG_MAPS, Document, binding, namespace, pod, policy, rule, thing

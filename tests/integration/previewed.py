@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
 from tests.command import Ran, assay
@@ -215,17 +215,16 @@ def _remove_mutation(name: str, _: Random) -> RuleChange:
 
 
 def _demand_of_workloads(name: str, chance: Random) -> RuleChange:
-    """A rule about the workloads themselves: they can not be edited, and ReplicaSets not be scaled."""
+    """A rule about the workloads themselves: they can not be edited."""
     resources, group = chance.choice(
-        (
-            ("deployments", "apps"),
-            ("replicasets", "apps"),
-            ("statefulsets", "apps"),
-            ("daemonsets", "apps"),
-            ("jobs", "batch"),
-        )
+        (("deployments", "apps"), ("statefulsets", "apps"), ("daemonsets", "apps"), ("jobs", "batch"))
     )
     return _flip(name, "int(object.spec.template.metadata.labels.size) > 4", resources, group)
+
+
+def _demand_of_replica_sets(name: str, _: Random) -> RuleChange:
+    """A rule about ReplicaSets: some can not be scaled, nor made for the next template of their Deployment."""
+    return _flip(name, "int(object.spec.template.metadata.labels.size) > 4", "replicasets", "apps")
 
 
 def _freeze_pods(name: str, chance: Random) -> RuleChange:
@@ -246,6 +245,7 @@ STORIES: Final[Sequence[Callable[[str, Random], RuleChange]]] = (
     _bind,
     _remove_mutation,
     _demand_of_workloads,
+    _demand_of_replica_sets,
     _freeze_pods,
 )
 """Each makes a change in a namespace of some name."""
@@ -328,7 +328,7 @@ class Observed:
 
 
 _ACTIONS: Final = ("recreate", "finalize", "edit", "update")
-_COLUMNS: Final = ("denied", *_ACTIONS)
+COLUMNS: Final = ("denied", *_ACTIONS)
 _SIGNS: Final = {"newlyDenied": "+", "newlyAdmitted": "-"}
 
 
@@ -348,11 +348,20 @@ class Compared:
         for answer in ("differs", "notAsked"):
             if number := self.asked[answer]:
                 yield f"{self.change.namespace} ({self.change.title}): the API server was asked about {number} requests: {answer}"
-        for action in _COLUMNS:
+        for action in COLUMNS:
             predicted, happened = getattr(self.predicted, action), getattr(self.happened, action)
             where = f"{self.change.namespace} ({self.change.title}): {action}"
             yield from (f"{where}: {name} was predicted, and did not happen" for name in sorted(predicted - happened))
             yield from (f"{where}: {name} happened, and was not predicted" for name in sorted(happened - predicted))
+
+
+class _State(NamedTuple):
+    """What the controllers have done in a namespace: workloads by state of their pods, and the versions of the ReplicaSets."""
+
+    living: frozenset[str]
+    failed: frozenset[str]
+    stuck: frozenset[str]
+    versions: frozenset[str]
 
 
 class Run:
@@ -487,24 +496,31 @@ class Run:
             time.sleep(0.5)
 
     def _wait_until_quiet(self) -> None:
-        """Return when every workload that wants pods has one or a refusal, and nothing has changed for some time."""
+        """Return when every workload that wants pods has one or a refusal, and nothing has changed for some time.
+
+        The controllers wait between their requests, and so longer for many workloads: every request that succeeds is a change.
+        """
         deadline, known, since = time.monotonic() + _SECONDS, self._read_state(), time.monotonic()
-        while time.monotonic() < deadline:
+        while time.monotonic() - since <= _QUIET or not self._is_settled(known):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the controllers had not ended after {_SECONDS:.0f} s")
             time.sleep(1)
             state = self._read_state()
             if state != known:
                 known, since = state, time.monotonic()
-            elif time.monotonic() - since > _QUIET and self._is_settled(state):
-                return
 
-    def _read_state(self) -> dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]]:
-        spaces = [change.namespace for change in self._changes]
-        return {each: (self._find_living(each), self._find_failed(each), self._find_stuck(each)) for each in spaces}
+    def _read_state(self) -> dict[str, _State]:
+        return {change.namespace: self._read_space(change.namespace) for change in self._changes}
 
-    def _is_settled(self, state: dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]]) -> bool:
+    def _read_space(self, within: str) -> _State:
+        versions = (as_text(dig(each, "metadata", "resourceVersion")) for each in self._list_replica_sets(within))
+        return _State(
+            self._find_living(within), self._find_failed(within), self._find_stuck(within), frozenset(versions)
+        )
+
+    def _is_settled(self, state: dict[str, _State]) -> bool:
         return all(
-            {each.name for each in self._made[within]} <= living | failed
-            for within, (living, failed, _) in state.items()
+            {each.name for each in self._made[within]} <= seen.living | seen.failed for within, seen in state.items()
         )
 
     def _observe(self, within: str, newly: frozenset[str], edits: frozenset[str], stayed: frozenset[str]) -> Observed:
@@ -600,10 +616,10 @@ def running_cluster(assets: Path, folder: Path) -> Iterator[ApiServer]:
 
 def write_table(compared: Iterable[Compared]) -> Iterator[str]:
     """A line for each change, with the numbers that were predicted, and those that happened if they differ."""
-    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in _COLUMNS) + "     ASKED"
+    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in COLUMNS) + "     ASKED"
     for each in compared:
         cells = []
-        for action in _COLUMNS:
+        for action in COLUMNS:
             predicted, happened = getattr(each.predicted, action), getattr(each.happened, action)
             cells.append(f"{len(predicted)}" if predicted == happened else f"{len(predicted)}≠{len(happened)}")
         yield (

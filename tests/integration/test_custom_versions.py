@@ -41,7 +41,15 @@ TOLD = (
     ("old-exact", "v1", "Exact"),
     ("new-exact", "v2", "Exact"),
     ("any", "*", "Equivalent"),
+    ("bound-to-old", "v2", "Equivalent"),
+    ("any-bound-to-old", "*", "Exact"),
 )
+BOUND_TO_OLD: Json = {
+    "matchPolicy": "Exact",
+    "resourceRules": [
+        {"apiGroups": ["shop.example"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["cogs"]}
+    ],
+}
 SCENARIOS: dict[str, tuple[JsonObject, ...]] = {
     "one-in-old": (changing("a", "v1", OWN),),
     "reads-old": (changing("a", "v1", READS),),
@@ -113,9 +121,17 @@ def stage(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 
 def _warning(manifest: JsonObject) -> JsonObject:
-    """The binding, with a warning instead of a denial: every verdict is then in the response."""
+    """The binding, with a warning instead of a denial: every verdict is then in the response.
+
+    Those of the policies that are bound to the old version alone are narrowed to it.
+    """
     spec = as_object(manifest["spec"])
-    return {**manifest, "spec": {**spec, "validationActions": ["Warn"]}} if "validationActions" in spec else manifest
+    if "validationActions" not in spec:
+        return manifest
+    to_old: JsonObject = (
+        {"matchResources": BOUND_TO_OLD} if as_text(spec["policyName"]).endswith("bound-to-old") else {}
+    )
+    return {**manifest, "spec": {**spec, **to_old, "validationActions": ["Warn"]}}
 
 
 def _without_uid(document: JsonObject) -> JsonObject:
@@ -217,6 +233,8 @@ def test_a_scan_reads_what_the_server_shows_to_each_policy(stage: Stage, assay: 
         "any": "shop.example/v2 new,title,weight v2v2",
         "old-exact": "shop.example/v1 colour,new,old,title v1v1",
         "new-exact": "shop.example/v2 new,title,weight v2v2",
+        "bound-to-old": "shop.example/v2 colour,new,old,title v2v1",
+        "any-bound-to-old": "shop.example/v1 colour,new,old,title v1v1",
     } == ours
     warned = [
         warning

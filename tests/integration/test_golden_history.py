@@ -21,7 +21,8 @@ from scanner.errors import UsageError
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind
 from scanner.model.scans.cause import Cause
-from scanner.model.scans.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.scans.scan import ClusterIdentity, PageResult, Scan, ScanEnd, ScanStart, Scope
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, problems
 from scanner.scan.options import Options

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scanner.model.json import Json, JsonObject, as_list, dig
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.store import open_reader
 from tests.command import Ran, assay_here
 from tests.integration import made

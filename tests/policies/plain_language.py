@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from scanner.model.json import JsonObject
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import MatchResources, Policy, PolicyKey
-from scanner.model.scans.scan import Health
+from scanner.model.scans.health import Health
 from scanner.policies.manifest import UnknownField
 
 

@@ -18,19 +18,11 @@ from scanner.admission.request import Request
 from scanner.errors import InvalidManifest
 from scanner.model.json import JsonObject, as_list, as_text, dig, text_map
 from scanner.model.outcome import Check, CheckResult, FieldPlace, Passed, Violated
-from scanner.model.policy import (
-    NAMESPACE_LABELS,
-    Action,
-    Binding,
-    MatchResources,
-    Policy,
-    Rule,
-    Validation,
-)
+from scanner.model.policy import NAMESPACE_LABELS, Action, Binding, MatchResources, Policy, Rule, Validation
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument

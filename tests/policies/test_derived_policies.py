@@ -11,14 +11,16 @@ import pytest
 import yaml
 
 from scanner.audit.fast_path import FastPath
-from scanner.cli.scanning.inputs import read_policy_manifests
+from scanner.cli.scanning.inputs import read_policy_files
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.errors import UsageError
 from scanner.model.json import dig
 from scanner.model.outcome import Evidence, GapKind, Reason
 from scanner.model.policy import NAMESPACE_LABELS
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import HealthKind, OutcomeName, ScanState, Scope
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.scan import ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.language import LANGUAGES, Language
 from scanner.rbac import list_permissions
 from scanner.scan.options import Options
@@ -235,7 +237,7 @@ def scan_of_files(folder: Path, documents: tuple[Document, ...]) -> Recorded:
         (folder / name).mkdir()
         (folder / name / "all.yaml").write_text(yaml.safe_dump_all(own))
     options = Options(
-        manifests=read_policy_manifests([folder / "policies"]), languages=WITH_LEVELS, cluster_policies=False
+        manifests=read_policy_files([folder / "policies"]).manifests, languages=WITH_LEVELS, cluster_policies=False
     )
     store = FakeStore()
     scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)

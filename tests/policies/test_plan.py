@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from scanner.admission.auditability import explain_unauditable
 from scanner.admission.dispatch import BoundPolicy
-from scanner.model.policy import Policy
+from scanner.model.policy import Binding, Policy
 from scanner.model.resource import Kind
 from scanner.policies.plan import find_equivalents, find_other_versions, group_families, plan, plan_lists
 from scanner.policies.validating.language import bind, read_binding, read_policy
@@ -36,6 +37,11 @@ def with_rules(*rules: Document, name: str = "p", **match: Any) -> Policy:
 def bound(*policies: Policy) -> tuple[BoundPolicy, ...]:
     """Policies that are in force."""
     return bind(policies, [read_binding(documents.binding(f"{policy.name}-b", policy.name)) for policy in policies])
+
+
+def announced(policies: Iterable[Policy]) -> list[tuple[Policy, tuple[Binding, ...]]]:
+    """Policies with their bindings, before they are compiled."""
+    return [(each.policy, each.bindings) for each in bound(*policies)]
 
 
 def listed(policy: Policy, kinds: tuple[Kind, ...] = KINDS) -> list[tuple[Kind, Kind]]:
@@ -129,7 +135,62 @@ def test_versions_that_differ_in_the_apiversion_alone_share_the_list_of_the_requ
     ]
 
     assert expected == flat
-    assert tuple(line.kind for line in lines) == plan_lists(CUSTOM, policies, relabelled=relabelled)
+    assert tuple(line.kind for line in lines) == plan_lists(CUSTOM, announced(policies), relabelled=relabelled)
+
+
+def to_cogs(name: str, *versions: str, **match: Any) -> Binding:
+    """A binding of `p` to some versions of a custom resource."""
+    rules = [rule("cogs", group="shop.example", version=version) for version in versions]
+    return read_binding(documents.binding(name, "p", matchResources={"resourceRules": rules, **match}))
+
+
+EXACT = {"matchPolicy": "Exact"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "bindings", "expected"),
+    [
+        (on_cogs("p", "v2"), [to_cogs("b", "v1")], [("v2", "v2", "b")]),
+        (on_cogs("p", "v2"), [to_cogs("b", "v1", **EXACT)], [("v2", "v1", "b")]),
+        (on_cogs("p", "v1"), [to_cogs("b", "v1", **EXACT)], [("v1", "v1", "b")]),
+        (on_cogs("p", "*"), [to_cogs("b", "v1", **EXACT)], [("v1", "v1", "b")]),
+        (
+            on_cogs("p", "v2"),
+            [to_cogs("a", "v1", **EXACT), to_cogs("b", "v1", "v2", **EXACT)],
+            [("v2", "v1", "a"), ("v2", "v2", "b")],
+        ),
+        (
+            on_cogs("p", "*", "Exact"),
+            [to_cogs("a", "v1", **EXACT), to_cogs("b", "v1")],
+            [("v1", "v1", "a"), ("v2", "v2", "b")],
+        ),
+        (on_cogs("p", "v2", "Exact"), [to_cogs("b", "v1", **EXACT)], []),
+        (on_cogs("p", "v2"), [to_cogs("b", "v3", **EXACT)], []),
+        (
+            on_cogs("p", "*"),
+            [to_cogs("b", excludeResourceRules=[rule("cogs", group="shop.example", version="v2")], **EXACT)],
+            [("v1", "v1", "b")],
+        ),
+        (
+            on_cogs("p", "*"),
+            [to_cogs("b", excludeResourceRules=[rule("cogs", group="shop.example", version="v2")])],
+            [],
+        ),
+    ],
+)
+def test_a_binding_that_only_another_version_reaches_is_evaluated_for_it(
+    policy: Policy, bindings: list[Binding], expected: list[tuple[str, str, str]]
+) -> None:
+    """The version of the list, that of the request and the binding: the API server would refuse requests in this version."""
+    plans = plan(CUSTOM, bind([policy], bindings))
+    found = [
+        (line.kind.version, original.version, binding.name)
+        for line in plans
+        for bound_policy, original in line.policies
+        for binding in bound_policy.bindings
+    ]
+
+    assert expected == found
 
 
 def test_only_custom_resources_in_another_version_than_the_requests_need_their_definition() -> None:
@@ -142,7 +203,7 @@ def test_only_custom_resources_in_another_version_than_the_requests_need_their_d
         with_rules(rule("*", group="*", version="v1beta1"), name="beta"),
         with_rules(rule("*", group="*", version="*"), name="all"),
     )
-    users = find_other_versions((*KINDS, *CUSTOM), policies)
+    users = find_other_versions((*KINDS, *CUSTOM), announced(policies))
 
     assert {COGS_V1: ["old"], ROUTES[1]: ["beta"]} == {
         kind: [policy.name for policy in of_kind] for kind, of_kind in users.items()

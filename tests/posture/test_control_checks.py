@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.control_checks import (
     CheckSelector,
     CheckSelectorKind,

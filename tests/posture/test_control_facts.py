@@ -10,18 +10,10 @@ import pytest
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import MatchResources, Policy, PolicyKey, Rule
 from scanner.model.reading import Reading
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import (
-    Coverage,
-    CoverageState,
-    Health,
-    HealthKind,
-    OutcomeName,
-    PolicyRecord,
-    ScanState,
-    Scope,
-    TallyKey,
-)
+from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, ScanState, Scope
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.model.selector import EVERYTHING
 from scanner.posture.control_facts import facts_of, needs_of
 from scanner.posture.controls import PolicyFacts, ScanFacts

@@ -10,7 +10,8 @@ import pytest
 from scanner.model.outcome import Check, CheckKind
 from scanner.model.policy import Action, MatchResources, Policy, Rule
 from scanner.model.population import RecordedObject, Workload
-from scanner.model.scans.scan import Coverage, CoverageState, OutcomeName, PolicyRecord, ScanState, TallyKey
+from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, ScanState
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.model.selector import EVERYTHING
 from scanner.posture.control_checks import Control, PolicySelector, SelectorKind, find_checks
 from scanner.posture.control_facts import needs_of

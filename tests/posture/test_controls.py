@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.policy import Policy, PolicyKey
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.control_checks import Control, ControlsOfChecks, Framework, PolicySelector, SelectorKind
 from scanner.posture.controls import ControlResult, ControlState, PolicyFacts, ScanFacts, evaluate_controls
 from tests.report.records import policy

@@ -215,6 +215,19 @@ def test_the_next_object_that_passes_is_no_risk(workload: Document) -> None:
     assert () == flip(strict(resources, group=group, expression="size(object.metadata.name) > 0"), [workload]).workloads
 
 
+@pytest.mark.parametrize("revision", ["", "three", "9" * 5_000])
+def test_the_annotation_of_a_revision_may_be_any_text(revision: str) -> None:
+    """People can write it; what is no number counts as none, and no object is missing for it."""
+    annotations = {"deployment.kubernetes.io/revision": revision}
+    annotated = store(
+        "Deployment", "apps/v1", "web", "shop", {"spec": DEPLOYMENT["spec"]}, {"annotations": annotations}
+    )
+    revised = "object.metadata.annotations['deployment.kubernetes.io/revision'] != '1'"
+    result = flip(strict("replicasets", group="apps", expression=revised), [annotated])
+
+    assert ([("web", ["update"])], ()) == ([(name, actions) for name, actions, *_ in describe(result)], result.gaps)
+
+
 def test_a_note_names_the_webhooks_without_which_templates_were_decided() -> None:
     """A template that passes has no row, and a webhook could change its pod so that it does not."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

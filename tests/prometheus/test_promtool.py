@@ -12,9 +12,10 @@ import pytest
 from prometheus_client import generate_latest
 
 from scanner.model.access_token import AccessToken
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.method import ClockDifferences, Method
 from scanner.model.scans.register import Register
-from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanState
+from scanner.model.scans.scan import ClusterIdentity, ScanState
 from scanner.model.schedule import parse_schedule
 from scanner.model.waiver import WaiverSet
 from scanner.posture.settings import DEFAULT_SETTINGS

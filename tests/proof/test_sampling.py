@@ -9,6 +9,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
+from math import comb, prod
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.errors import UsageError
-from scanner.proof.sampling import ID_COLUMNS, Sample, SampleOf, SampleRequest, SampleSize, allocate, draw, size_for
+from scanner.proof.sampling import (
+    ID_COLUMNS,
+    Sample,
+    SampleOf,
+    SampleRequest,
+    SampleSize,
+    StratumShare,
+    allocate,
+    draw,
+    find_confidence,
+    size_for,
+)
 
 SCRIPT = Path(__file__).with_name("draw_independently.py")
 TITLES = ("apiVersion", "kind", "namespace", "name", "uid")
@@ -148,6 +161,49 @@ def test_a_small_population_is_named() -> None:
     assert () == draw(wanted, population(rows * 6)).notes
 
 
+def shares(*pairs: tuple[int, int]) -> list[StratumShare]:
+    """Strata with their items in the population and in the sample."""
+    return [StratumShare((str(place),), *pair) for place, pair in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "pairs"),
+    [
+        (95, [(10_000, 59)]),
+        (95, [(5_000, 30), (5_000, 29)]),
+        (5, [(10_000, 1), *[(1, 1)] * 58]),
+        (50, [(100, 1), (1, 1)]),
+    ],
+)
+def test_strata_out_of_proportion_lower_the_confidence(confidence: int, pairs: list[tuple[int, int]]) -> None:
+    """All items that deviate may be in the stratum of which the smallest part was drawn."""
+    assert confidence == find_confidence(shares(*pairs), 50 if confidence == 50 else 5)
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=4), st.integers(1, 99))
+def test_no_place_of_the_items_that_deviate_is_missed_more_often(pairs: list[tuple[int, int]], tolerable: int) -> None:
+    """Of every whole number of such items in each stratum that is the tolerable part or more, by the exact chance."""
+    strata = shares(*((size, min(size, drawn)) for size, drawn in pairs))
+    total, confidence = sum(each.population for each in strata), find_confidence(strata, tolerable)
+    for place in product(*(range(each.population + 1) for each in strata)):
+        if 100 * sum(place) >= tolerable * total:
+            missed = prod(
+                Fraction(comb(each.population - wrong, each.sample), comb(each.population, each.sample))
+                for each, wrong in zip(strata, place, strict=True)
+            )
+            assert 100 * (1 - missed) >= confidence
+
+
+def test_a_confidence_that_strata_lower_is_named() -> None:
+    """A stratum of each name, and many items of one of them."""
+    rows = [("v1", "Pod", f"ns-{min(n, 57)}", f"pod-{n}", "") for n in range(1_000)]
+    wanted = SampleRequest(SampleOf.OBJECTS, size_for(95, 5), "x", ("namespace",))
+    (note,) = draw(wanted, population(rows)).notes
+
+    assert "the confidence is at least 10 %" in note
+    assert () == draw(SampleRequest(SampleOf.OBJECTS, size_for(95, 5), "x", ("kind",)), population(rows)).notes
+
+
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
@@ -155,6 +211,8 @@ def test_a_small_population_is_named() -> None:
         (lambda: request(10_001), "between 1 and 10,000"),
         (lambda: request(5, seed=""), "--seed"),
         (lambda: request(5, seed="a\nb"), "printable"),
+        (lambda: request(5, seed="2026-Q4 "), "without spaces around it"),
+        (lambda: request(5, seed=" "), "without spaces around it"),
         (lambda: request(5, "colour"), "--stratify colour"),
         (lambda: SampleRequest(SampleOf.RUNS, SampleSize(5), "x", ("kind",)), "leave it out with --of runs"),
         (lambda: size_for(100, 5), "--confidence 100"),

@@ -23,16 +23,15 @@ from scanner.model.scans.problem_numbers import (
 )
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
-from scanner.model.scans.scan import (
+from scanner.model.scans.stored_finding import (
     SINGLE_SCAN_STATUSES,
-    OwnedTally,
     ProblemFinding,
     StoredFinding,
     make_census,
     make_census_by_owner,
-    name_outcome,
 )
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OwnedTally, name_outcome
 from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding, WaivedCheck
 from scanner.posture.grouped_problems import count_by_check, count_groups, group_problems
 from scanner.posture.worst_problems import count_problems

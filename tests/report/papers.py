@@ -10,7 +10,7 @@ from scanner.model.outcome import Check, CheckKind
 from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
 from scanner.model.scans.finding_period import FindingEvent, FindingOfPeriod, PeriodChange
 from scanner.model.scans.run import Run, RunDetails
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
 from scanner.posture.history.daily import Day
 from scanner.posture.history.scan_diff import RuleDifference, RuleKind

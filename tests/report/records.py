@@ -37,24 +37,22 @@ from scanner.model.policy import (
 from scanner.model.reading import Auditability, CheckReading, Reading
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.method import Method
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.place import Place
 from scanner.model.scans.scan import (
     ClusterIdentity,
     Coverage,
     CoverageState,
-    Health,
-    HealthKind,
-    OutcomeName,
-    OutOfScope,
     PolicyRecord,
     Scan,
     ScanState,
     Scope,
-    StoredFinding,
-    TallyKey,
     UncoveredKind,
 )
+from scanner.model.scans.stored_finding import StoredFinding
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.model.selector import EVERYTHING
 from tests.report.in_memory import ScanInMemory, as_problems
 

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from scanner.model.outcome import Check
 from scanner.model.policy import Action
 from scanner.model.population import EvaluatedObjects
-from scanner.model.scans.scan import OutcomeName, TallyKey
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.model.waiver import Waiver, WaiverSet
 from scanner.posture.control_checks import (
     CheckSelector,

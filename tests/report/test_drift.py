@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scanner.model.outcome import Change, Check, CheckKind, WouldChange
-from scanner.model.scans.scan import OutcomeName, TallyKey
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory

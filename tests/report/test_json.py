@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.formats.json import SCHEMA_VERSION

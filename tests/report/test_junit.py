@@ -12,7 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Violated, WouldChange
-from scanner.model.scans.scan import Health, HealthKind, ScanState
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import ScanState
 from scanner.report import FORMATS
 from scanner.report.document.document import ReportOptions, document_of
 from scanner.report.text.safe_text import visible

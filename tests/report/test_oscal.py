@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.settings import DEFAULT_SETTINGS, Settings
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of

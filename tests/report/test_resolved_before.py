@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from tests.report.in_memory import ScanInMemory

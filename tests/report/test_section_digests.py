@@ -28,7 +28,10 @@ from scanner.model.outcome import (
     WouldChange,
 )
 from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope, StoredFinding, UncoveredKind
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import UncoveredKind
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.waiver import WaiverSet
 from scanner.report import FORMATS
 from scanner.report.document import section_digests

@@ -9,7 +9,8 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scans.scan import OutOfScope, Scope
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import Scope
 from scanner.report.document.document import document_of
 from scanner.report.document.sentences import verdict_line
 from scanner.report.document.sources import Source, SourceName, SourceState

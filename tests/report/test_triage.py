@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.population import KeptMetadata, KeptOfObject
-from scanner.model.scans.scan import HealthKind
+from scanner.model.scans.health import HealthKind
 from scanner.posture.owners import PLACES, OwnerKey
 from scanner.posture.settings import Settings
 from scanner.posture.severity import DescriptionOverride, Severity

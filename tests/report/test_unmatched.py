@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scans.scan import Coverage, CoverageState, Health, HealthKind, Scope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import Coverage, CoverageState, Scope
 from scanner.report.document.document import document_of
 from scanner.report.document.scan_numbers import find_unmatched_policies, numbers_in
 from tests.report.in_memory import ScanInMemory

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scanner.model.population import Workload
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
 from scanner.report.text.names import workload_name

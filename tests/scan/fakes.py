@@ -16,17 +16,8 @@ from scanner.errors import ListFailed
 from scanner.model.outcome import Finding, Gap
 from scanner.model.population import GroupKind, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind, Page, UserInfo
-from scanner.model.scans.scan import (
-    ClusterIdentity,
-    Coverage,
-    OutcomeName,
-    PageResult,
-    Scan,
-    ScanEnd,
-    ScanStart,
-    ServerCounts,
-    TallyKey,
-)
+from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan, ScanEnd, ScanStart, ServerCounts
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.scan.edges import Discovery
 from scanner.scan.options import Options
 from scanner.scan.run import run

@@ -11,7 +11,8 @@ import pytest
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas, read_custom_schemas
 from scanner.model.outcome import Change, Errored, GapKind, WouldChange
 from scanner.model.resource import Kind, Page
-from scanner.model.scans.scan import HealthKind, OutcomeName
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.mutating import language
 from scanner.policies.mutating import language as mutating
 from scanner.scan.documents import Manifest

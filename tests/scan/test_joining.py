@@ -8,7 +8,8 @@ import pytest
 
 from scanner.errors import ListFailed
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import OutOfScope, ScanState
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import ScanState
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import BINDINGS, KINDS, POLICIES, Document, binding, namespace, pod, policy, rule, thing

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from scanner.errors import ListFailed
 from scanner.model.outcome import GapKind
 from scanner.model.resource import Kind, Page
-from scanner.model.scans.scan import CoverageState, OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import CoverageState, ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.scan.options import Options
 from scanner.scan.prepare import prepare
 from tests.documents import binding, namespace, pod, policy

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from scanner.errors import ListFailed
 from scanner.model.outcome import CheckKind, Errored
-from scanner.model.scans.scan import CoverageState, OutcomeName, ScanState
+from scanner.model.scans.scan import CoverageState, ScanState
+from scanner.model.scans.tally import OutcomeName
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from tests.documents import (

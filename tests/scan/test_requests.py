@@ -11,7 +11,8 @@ from scanner.errors import AuthorizerFailed
 from scanner.model.outcome import GapKind
 from scanner.model.reading import Auditability
 from scanner.model.resource import UserInfo, build_user_info
-from scanner.model.scans.scan import OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.scan.options import Options
 from tests.documents import binding, namespace, pod, policy, rule
 from tests.scan.fakes import FakeCluster, changed, scanned

@@ -8,7 +8,8 @@ import pytest
 
 from scanner.errors import ListFailed, UsageError
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scans.scan import CoverageState, OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import CoverageState, ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
 from scanner.scan.run import run

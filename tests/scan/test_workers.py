@@ -23,7 +23,8 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.errors import AuthorizerFailed, ListFailed
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Page
-from scanner.model.scans.scan import CoverageState, OutcomeName, PageResult, ScanState
+from scanner.model.scans.scan import CoverageState, PageResult, ScanState
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.language import with_options
 from scanner.policies.plan import KindPlan

@@ -12,7 +12,7 @@ from typing import Any, cast
 from sqlalchemy import Engine, text
 
 from scanner.model.population import Workload
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem as ProblemRow
 from scanner.posture.problem_rows import problems

@@ -19,7 +19,7 @@ from scanner.scan.run import run
 from scanner.store import SqlStore
 from tests.documents import DEPLOYMENTS, KINDS, LIMITS, PODS, Document, binding, namespace, policy, rule, thing
 from tests.scan.fakes import FakeCluster, forbidden
-from tests.store.replay import GROUPS, Bound, Item, Kept, Owner, Rule
+from tests.store.kept_scan import GROUPS, Bound, Item, Kept, Owner, Rule
 
 SPACES = ("shop", "bank")
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)

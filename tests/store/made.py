@@ -20,16 +20,15 @@ from scanner.model.scans.scan import (
     Coverage,
     CoverageState,
     ObjectCount,
-    OutcomeName,
     PageResult,
     Scan,
     ScanEnd,
     ScanStart,
     ScanState,
     Scope,
-    StoredFinding,
-    TallyKey,
 )
+from scanner.model.scans.stored_finding import StoredFinding
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.store import SqlStore
 
 DAWN = datetime(2026, 3, 1, 6, tzinfo=UTC)

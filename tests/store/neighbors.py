@@ -18,8 +18,9 @@ from scanner.model.outcome import Evidence, Finding, Gap, GapKind, Reason, Viola
 from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
 from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.place import Place, PlacedObject
-from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, PageResult, ScanState
+from scanner.model.scans.scan import ClusterIdentity, PageResult, ScanState
 from scanner.model.waiver import WaiverSet
 from scanner.posture.history.scan_diff import DifferingProblem
 from scanner.report.document.document import document_of

@@ -5,14 +5,15 @@ Nothing here is shared with the store. Revisions are places in a list of scans, 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from scanner.model.outcome import Finding
+from tests.store.check_names import CheckNames
+from tests.store.kept_scan import Item, Kept, Workload
 
 KINDS = (
     *("policy", "binding", "param", "exception", "namespace", "waiver", "firstScan", "coverage", "server", "assay"),
@@ -22,7 +23,6 @@ KINDS = (
 
 WEAKEST = ("rulesChanged", "unbound", "notMatched", "objectGone", "noObjects", "moved", "fixed")
 """The reasons of resolutions: the first that a finding has is that of its problem."""
-GROUPS = {"Pod": "", "ReplicaSet": "apps", "Deployment": "apps", "Widget": "example.com"}
 EVIDENCE_OF_OBJECTS = {
     **dict.fromkeys(("objectGone", "noObjects"), "objectDeleted"),
     **dict.fromkeys(("fixed", "moved"), "objectChanged"),
@@ -30,61 +30,7 @@ EVIDENCE_OF_OBJECTS = {
 """What happened to the object of a finding that ended for a reason."""
 
 Cause: TypeAlias = tuple[str, ...]
-Check: TypeAlias = tuple[str, str, str, int]
-"""A check as its policy has it: policy, kind, expression, and the number of equal ones before it."""
-Workload: TypeAlias = tuple[str, str, str, str]
-"""Group, kind, namespace and name."""
 Problem: TypeAlias = tuple[Hashable, Workload]
-
-
-class Rule(NamedTuple):
-    """A policy: its expressions, and the kinds that it matches."""
-
-    expressions: tuple[str, ...]
-    kinds: tuple[str, ...]
-
-    @property
-    def reads_namespaces(self) -> bool:
-        """Whether an expression reads a label of the namespace."""
-        return any("namespaceObject" in text for text in self.expressions)
-
-
-class Bound(NamedTuple):
-    """The content of a binding: whether it has params, and whether it selects namespaces of one environment.
-
-    `demands` tells that missing params are an error, `denies` that violations are denied.
-    """
-
-    with_params: bool
-    of_production: bool
-    demands: bool = False
-    denies: bool = False
-
-
-class Owner(NamedTuple):
-    """A reference to a controller: an object of that name may have another UID."""
-
-    kind: str
-    name: str
-    uid: str
-
-
-class Item(NamedTuple):
-    """An object. `template` is its label pod-template-hash."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    version: int
-    x: int
-    owner: Owner | None
-    template: str = ""
-
-    @property
-    def itself(self) -> Workload:
-        """The object as a workload."""
-        return GROUPS[self.kind], self.kind, self.namespace, self.name
 
 
 class Recorded(NamedTuple):
@@ -93,89 +39,6 @@ class Recorded(NamedTuple):
     item: Item
     workload: Workload
     derived: bool
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Everything of a scan: the cluster, the question, and the findings by fingerprint."""
-
-    at: datetime
-    policies: Mapping[str, Rule]
-    bindings: Mapping[tuple[str, str], Bound]
-    params: Mapping[str, str]
-    environments: Mapping[str, str]
-    items: tuple[Item, ...]
-    namespaces: tuple[str, ...]
-    operation: str
-    server: str
-    assay: str
-    listed: frozenset[str]
-    metadata: frozenset[str]
-    served: frozenset[str]
-    evaluated: frozenset[str]
-    findings: Mapping[str, Finding]
-
-    def covers(self, namespace: str) -> bool:
-        """Whether objects of a namespace were in the scope."""
-        return not self.namespaces or namespace in self.namespaces
-
-    def sees(self, item: Item) -> bool:
-        """Whether the scan shows whether an object is there."""
-        return (item.kind in self.listed or item.kind not in self.served) and self.covers(item.namespace)
-
-    def would_have(self, finding: Finding) -> bool:
-        """Whether the scan would have found a finding. It keeps nothing about kinds that are not served."""
-        rules = finding.policy in self.policies and (finding.policy, finding.binding) in self.bindings
-        return rules and finding.kind in self.listed and self.covers(finding.namespace)
-
-    def examined(self, uid: str) -> bool:
-        """Whether an object was listed."""
-        return any(item.uid == uid for item in self.of_kinds(self.listed))
-
-    def of_kinds(self, kinds: frozenset[str]) -> list[Item]:
-        """The objects of some kinds in the scope."""
-        return [item for item in self.items if item.kind in kinds and self.covers(item.namespace)]
-
-    @property
-    def read(self) -> list[Item]:
-        """The objects that were read, to evaluate them or for the workloads of others."""
-        return self.of_kinds(self.listed | self.metadata)
-
-    def top(self, item: Item) -> tuple[Workload, bool]:
-        """The workload of an object by its chain of controllers, and whether it is derived."""
-        while item.owner is not None:
-            kind, name, uid = item.owner
-            above = next((each for each in self.read if (each.kind, each.uid) == (kind, uid)), None)
-            if above is None:
-                deployment = name.removesuffix(f"-{item.template}") if item.template else name
-                if kind == "ReplicaSet" and deployment != name:
-                    kind, name = "Deployment", deployment
-                return (GROUPS[kind], kind, item.namespace, name), True
-            item = above
-        return item.itself, False
-
-    @property
-    def bound(self) -> dict[tuple[str, str], Bound]:
-        """The bindings whose policies exist."""
-        return {key: bound for key, bound in self.bindings.items() if key[0] in self.policies}
-
-    @property
-    def read_params(self) -> Mapping[str, str]:
-        """The params, if a binding has params."""
-        return self.params if any(bound.with_params for bound in self.bound.values()) else {}
-
-    @property
-    def readers(self) -> frozenset[str]:
-        """The policies that read the label of namespaces, or have a binding that does."""
-        own = self.bound.items()
-        return frozenset(
-            policy for (policy, _), bound in own if bound.of_production or self.policies[policy].reads_namespaces
-        )
-
-    def matches(self, policy: str, binding: str, namespace: str, kind: str) -> bool:
-        """Whether a policy matches objects of a kind in a namespace through a binding."""
-        selected = not self.bindings[policy, binding].of_production or self.environments[namespace] == "prod"
-        return selected and kind in self.policies[policy].kinds
 
 
 @dataclass(frozen=True)
@@ -235,13 +98,13 @@ class Replay:
         self.concerned: frozenset[Problem] = frozenset()
         self.open_at: list[frozenset[Problem]] = []
         self.there: dict[str, Recorded] = {}
-        self._names: dict[Check, Hashable] = {}
+        self._names = CheckNames()
 
     def scan(self, kept: Kept, *, overtaken: bool = False) -> Expected:
         """The log of the next scan; the newest one of an `overtaken` scan began after it, listed the cluster later, and ended first."""
         before, now = dict(self.states), len(self.scans)
         later = self.scans[-1] if overtaken else None
-        self._name_checks(kept)
+        self._names.carry_on(self.scans[-1] if self.scans else None, kept)
         self.scans.append(kept)
         workloads = self._record(kept, later)
         found = {
@@ -390,7 +253,7 @@ class Replay:
         now = len(self.scans) - 1
         if newer and before is not None and before.ended is None and before.seen == now - 1:
             return replace(before, seen=now)
-        problem = self._names[check_of(self.scans[now], finding)], workload
+        problem = self._names.name(self.scans[now], finding), workload
         state = State(finding, problem, now, now, now, finding.resource_version, since=now)
         if before is None:
             return replace(state, cause=self._cause(state, before))
@@ -456,20 +319,6 @@ class Replay:
         controllers = (item for item in kept.read if item.kind != "Pod" and item.owner is not None)
         return bool(self._examined_of(workload)) or any(kept.top(item)[0] == workload for item in controllers)
 
-    # The names of checks.
-
-    def _name_checks(self, kept: Kept) -> None:
-        """Give every check a name, which later versions of its policy carry on."""
-        for policy in kept.policies:
-            now = checks_of(kept, policy)
-            before = checks_of(self.scans[-1], policy) if self.scans and policy in self.scans[-1].policies else []
-            names = {key: self._names[of] for key, of in successors(before, now).items()}
-            for key in now:
-                if key not in names:
-                    known = self._names.get(key)
-                    names[key] = known if known not in {None, *names.values()} else _fresh(key, names)
-            self._names |= names
-
     # What a scan notices, and why.
 
     def _notices(self, state: State) -> bool:
@@ -502,7 +351,7 @@ class Replay:
         gone, workload = not kept.examined(finding.uid), state.problem[1]
         if gone and (finding.kind not in kept.served or broken):
             return "objectGone"
-        objects = self._examined_of(workload) if gone else [item_of(kept, finding.uid)]
+        objects = self._examined_of(workload) if gone else [kept.item(finding.uid)]
         without_objects = "noObjects" if gone and self._exists(workload) else "objectGone"
         if not objects:
             return without_objects
@@ -632,63 +481,6 @@ class Replay:
             of = origins.get(problem, [])
             self.first[problem] = min([now, *(firsts[each] for each in (problem, *of) if each in firsts)])
             self.opened[problem] = min([now, *(openings[each] for each in of)])
-
-
-def _fresh(key: Check, names: Mapping[Check, Hashable]) -> Hashable:
-    """The first name made of a check that no other check has."""
-    return next(name for again in range(99) if (name := (key, again)) not in names.values())
-
-
-def checks_of(kept: Kept, policy: str) -> list[Check]:
-    """The checks of a policy, in their order."""
-    texts = [text.strip() for text in kept.policies[policy].expressions]
-    keys = [(policy, "validation", text, texts[:place].count(text)) for place, text in enumerate(texts)]
-    return [*keys, (policy, "matchConditions", "", 0), (policy, "configuration", "", 0)]
-
-
-def check_of(kept: Kept, finding: Finding) -> Check:
-    """The check of a finding."""
-    if finding.check.kind.value != "validation":
-        return finding.policy, finding.check.kind.value, "", 0
-    return checks_of(kept, finding.policy)[finding.check.index]
-
-
-def successors(before: Sequence[Check], now: Sequence[Check]) -> dict[Check, Check]:
-    """The checks that go on, each with the earlier one that it continues."""
-    found = {key: key for key in now if key in before}
-    for key in now:
-        twins = [other for other in now if plain(other) == plain(key) and other not in before]
-        earlier = [other for other in before if plain(other) == plain(key) and other not in now]
-        if key in twins and len(twins) == len(earlier):
-            found[key] = earlier[twins.index(key)]
-    stayed = dict(found)
-    for key in now:
-        if key not in stayed:
-            [*left] = neighbours(key, now, stayed)
-            rivals = [other for other in now if other not in stayed and neighbours(other, now, stayed) == left]
-            kept = {of: of for of in stayed.values()}
-            lost = [other for other in before if other not in kept and neighbours(other, before, kept) == left]
-            if len(rivals) == len(lost) == 1:
-                found[key] = lost[0]
-    return found
-
-
-def neighbours(key: Check, keys: Sequence[Check], stayed: Mapping[Check, Check]) -> list[Check | None]:
-    """The earlier forms of the nearest checks before and behind a check that stayed; None is an end."""
-    own = [other for other in keys if other[1] == key[1]]
-    place = own.index(key)
-    behind = next((stayed[other] for other in own[place:] if other in stayed), None)
-    return [next((stayed[other] for other in reversed(own[:place]) if other in stayed), None), behind]
-
-
-def plain(key: Check) -> tuple[str, str, str]:
-    """A check without spaces and comments, and without its ordinal."""
-    return key[0], key[1], re.sub(r"\s|//.*", "", key[2])
-
-
-def item_of(kept: Kept, uid: str) -> Item:
-    """The object with a UID."""
-    return next(item for item in kept.items if item.uid == uid)
 
 
 def content(finding: Finding) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from scanner import __version__
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, Page
-from scanner.model.scans.scan import ClusterIdentity, Scan, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.scans.scan import ClusterIdentity, Scan, ScanEnd, ScanStart, Scope
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.options import Options

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
-from scanner.model.scans.scan import Scope, make_census
+from scanner.model.scans.scan import Scope
+from scanner.model.scans.stored_finding import make_census
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.store import SqlStore
 from tests.store.made import Round, finding

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from scanner.store import open_store
 from scanner.store.database.address import address_of
@@ -46,16 +46,24 @@ def test_a_statement_that_a_signal_ended_costs_its_connection(tmp_path: Path, ca
     """It cannot be rolled back before it has an answer; nothing but the signal is reported, and the next one works."""
     with database("postgresql", tmp_path) as url:
         engine = make_engine(address_of(url))
-        with caplog.at_level(logging.ERROR), pytest.raises(KeyboardInterrupt), writing(engine) as connection:
-            driver = cast("Driver", connection.connection.driver_connection)
-            connection.execute(text("SELECT 1"))
-            driver.pgconn.send_query(b"SELECT pg_sleep(30)")
-            raise KeyboardInterrupt
+        drivers: list[Driver] = []
+        with caplog.at_level(logging.ERROR), pytest.raises(KeyboardInterrupt):
+            _interrupt(engine, drivers)
         with writing(engine) as later:
             answer = later.execute(text("SELECT 2")).scalar_one()
         engine.dispose()
 
-    assert ([], 2, True) == (caplog.messages, answer, driver.closed)
+    assert ([], 2, [True]) == (caplog.messages, answer, [driver.closed for driver in drivers])
+
+
+def _interrupt(engine: Engine, drivers: list[Driver]) -> None:
+    """End a transaction while the server has not yet answered a statement of it."""
+    with writing(engine) as connection:
+        driver = cast("Driver", connection.connection.driver_connection)
+        drivers.append(driver)
+        connection.execute(text("SELECT 1"))
+        driver.pgconn.send_query(b"SELECT pg_sleep(30)")
+        raise KeyboardInterrupt
 
 
 def _is_closed(driver: object) -> bool:

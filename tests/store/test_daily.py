@@ -11,7 +11,8 @@ import pytest
 from scanner.errors import UsageError
 from scanner.model.outcome import Change, WouldChange
 from scanner.model.policy import VALIDATING
-from scanner.model.scans.scan import ClusterIdentity, OutcomeName, ScanState, Scope
+from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
 from scanner.store import SqlStore, prune
 from scanner.store.upkeep.retention_plan import RetentionRule

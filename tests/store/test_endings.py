@@ -12,7 +12,8 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import VALIDATING
 from scanner.model.scans.cause import Cause, CauseKind
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import CoverageState, ScanEnd, ScanStart, Scope, StoredFinding
+from scanner.model.scans.scan import CoverageState, ScanEnd, ScanStart, Scope
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.policies.manifest import read_binding
 from scanner.posture.problem_rows import Problem, problems
 from scanner.store import SqlStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scanner.model.scans.scan import ProblemFinding
+from scanner.model.scans.stored_finding import ProblemFinding
 from scanner.report.html.halves import work_in_halves
 from scanner.store import SqlStore
 from tests.store.made import Round, finding

@@ -7,13 +7,8 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Errored, Gap, GapKind, Violated
-from scanner.model.scans.scan import (
-    ClusterIdentity,
-    Health,
-    HealthKind,
-    ScanState,
-    Scope,
-)
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
 from scanner.store import SqlStore
 from tests.store.databases import count
 from tests.store.made import Round, began, binding, clock, ended, finding, listed, policy, snapshot, statuses, tally

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from scanner.audit import population
 from scanner.model.population import NOTHING_KEPT, Controller, KeptMetadata, KeptOfObject, Pairs, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scans.scan import PageResult, Scope, make_census_by_owner
+from scanner.model.scans.scan import PageResult, Scope
+from scanner.model.scans.stored_finding import make_census_by_owner
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.owners import Owners
 from scanner.store import SqlStore

@@ -12,7 +12,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from scanner.model.policy import VALIDATING
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope, PolicyRecord, ScanEnd
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import PolicyRecord, ScanEnd
 from scanner.store import SqlStore, open_store, upgrade
 from tests.store.databases import count, without_lists, without_shared_rows
 from tests.store.made import DAWN, Round, clock, finding

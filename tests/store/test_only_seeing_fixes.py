@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Finding, Gap, GapKind, Violated
-from scanner.model.scans.scan import ClusterIdentity, Coverage, CoverageState, ScanState, Scope, TallyKey
+from scanner.model.scans.scan import ClusterIdentity, Coverage, CoverageState, ScanState, Scope
+from scanner.model.scans.tally import TallyKey
 from scanner.store import SqlStore
 from tests.store.made import Round, binding, finding, listed, snapshot, statuses, tally
 from tests.thorough import examples

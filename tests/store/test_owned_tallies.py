@@ -16,8 +16,9 @@ from scanner.model.outcome import Check, CheckKind, Errored, Finding, Violated
 from scanner.model.policy import VALIDATING
 from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import NAMESPACES, Kind
-from scanner.model.scans.scan import ClusterIdentity, OutcomeName, OwnedTally, PageResult, TallyKey
+from scanner.model.scans.scan import ClusterIdentity, PageResult
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey
 from scanner.posture.owners import Owners
 from scanner.posture.score import Score, Scores, default_severity, owner_scores
 from scanner.store import SqlStore

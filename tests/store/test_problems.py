@@ -11,7 +11,8 @@ from scanner.model.outcome import Check, CheckKind, Finding
 from scanner.model.policy import VALIDATING, Binding, Policy, Validation
 from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import ScanStart, StoredFinding
+from scanner.model.scans.scan import ScanStart
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.store import SqlStore, open_store
 from tests.store.databases import count
 from tests.store.made import CHECK, Round, binding, clock, ended, finding, listed, page_of, policy

@@ -27,8 +27,9 @@ from scanner.store.upkeep.integrity import check_database
 from scanner.store.upkeep.retention_plan import RetentionRule as Retention
 from tests.store.agreement import Answers, check_problem_totals, differing_facts, report, verdict_differences
 from tests.store.changing import EXPRESSIONS, NAMES, Question, World, scan
+from tests.store.kept_scan import Kept
 from tests.store.made import DAWN
-from tests.store.replay import Kept, Replay
+from tests.store.replay import Replay
 
 pytestmark = pytest.mark.long
 

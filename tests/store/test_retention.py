@@ -21,18 +21,9 @@ from scanner.model.outcome import Evidence, Finding, Gap, GapKind, Reason, Viola
 from scanner.model.policy import VALIDATING, Validation
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import (
-    ClusterIdentity,
-    Health,
-    HealthKind,
-    PageResult,
-    ScanEnd,
-    ScanRecord,
-    ScanStart,
-    ScanState,
-    Scope,
-)
+from scanner.model.scans.scan import ClusterIdentity, PageResult, ScanEnd, ScanRecord, ScanStart, ScanState, Scope
 from scanner.model.waiver import CandidateFilter
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, plan_prune, prune

@@ -10,7 +10,9 @@ import pytest
 
 from scanner.model.outcome import Evidence, Reason, Violated
 from scanner.model.rule import RuleObject, RuleType
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope, UncoveredKind
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import UncoveredKind
 from scanner.report.document.section_digests import ScanDigests, digest_scan
 from scanner.store import SqlStore, open_store, upgrade
 from scanner.store.upkeep.copying import copy_database

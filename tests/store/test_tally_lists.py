@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scanner.model.outcome import Finding, Gap, GapKind
-from scanner.model.scans.scan import Health, HealthKind, ScanState, Scope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import ScanState, Scope
 from scanner.store import SqlStore
 from scanner.store.rows.tables import METADATA
 from scanner.store.rows.tally_lists import TallyRow, decode_tallies, encode_tallies

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from scanner.model.outcome import Check, CheckKind, Errored, Finding, Gap, GapKind, Violated
-from scanner.model.scans.scan import ClusterIdentity, Coverage, CoverageState, Health, HealthKind, Scope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import ClusterIdentity, Coverage, CoverageState, Scope
 from scanner.store import SqlStore
 from tests.store.made import CHECK, Round, binding, finding, policy
 

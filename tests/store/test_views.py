@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, inspect, text
 
 from scanner.model.outcome import Change, Violated, WouldChange
-from scanner.model.scans.scan import ClusterIdentity, Health, HealthKind, ScanState, Scope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.scan import ClusterIdentity, ScanState, Scope
 from scanner.posture.problem_rows import problems
 from scanner.store import SqlStore, open_store, prune, upgrade
 from scanner.store.database.engine import writing_shared

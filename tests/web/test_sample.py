@@ -21,7 +21,8 @@ _OK, _BAD = 200, 400
         ({"of": "objects", "n": "20"}, ["--n", "20"]),
         ({"of": "passes", "policy": "owner"}, ["--of", "passes", "--policy", "owner"]),
         ({"of": "findings", "n": "9", "namespace": "1"}, ["--of", "findings", "--n", "9", "--stratify", "namespace"]),
-        ({"n": "60", "owner": "1", "kind": "1"}, ["--n", "60", "--stratify", "kind,owner"]),
+        ({"n": "60", "owner": "1", "kind": "1"}, ["--n", "60", "--stratify", "owner,kind"]),
+        ({"confidence": "80", "tolerable": "5", "kind": "1"}, ["--confidence=80", "--tolerable=5", "--stratify=kind"]),
     ],
 )
 def test_the_form_leads_to_the_files_of_the_command(
@@ -68,6 +69,8 @@ def test_the_page_without_parameters_leads_to_the_form(site: Served) -> None:
         ("seed=x&of=runs", "of: choose objects"),
         ("seed=x&policy=%3Cscript%3E", "no such policy"),
         ("seed=x&confidence=100&tolerable=5", "--confidence 100"),
+        ("seed=x&confidence=0&tolerable=0", "--confidence 0"),
+        ("seed=x&confidence=95", "--tolerable 0"),
         ("seed=x&n=1&namespace=1", "strata"),
         (f"seed={'x' * 300}", "at most 256"),
     ],

@@ -26,7 +26,7 @@ from scanner.posture.severity import Severity
 if TYPE_CHECKING:
     from scanner.model.outcome import Check
     from scanner.model.policy import PolicyKey
-    from scanner.model.scans.scan import StoredFinding
+    from scanner.model.scans.stored_finding import StoredFinding
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.posture.problem_rows import Problem
     from scanner.posture.triage import Triage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
@@ -18,7 +18,7 @@ from scanner.cli.flags.stored_scan import LAST, ScanOption, find_stored_scan
 from scanner.cli.flags.waivers import PostureFlags
 from scanner.cli.terminal.stdout import Code, sentences
 from scanner.errors import UsageError
-from scanner.proof.sampling import SampleOf, SampleRequest, SampleSize, draw, size_for
+from scanner.proof.sampling import STRATA, SampleOf, SampleRequest, SampleSize, draw, size_for
 
 if TYPE_CHECKING:
     from scanner.report.document.document import Document
@@ -135,6 +135,8 @@ def command(
 
     request = SampleRequest(of, _read_size(n, confidence, tolerable), seed, _read_strata(stratify))
     _reject_combinations(request, policy, since, until)
+    if of is SampleOf.RUNS and scan != LAST:
+        raise UsageError("--of runs draws days of the register, and no scan: leave out --scan")
     _reject_target(out, snapshot, of)
     with open_reader_at(db) as store, TemporaryFile() as population:
         if of is SampleOf.RUNS:
@@ -150,7 +152,9 @@ def command(
                 )
                 raise typer.Exit(_DIFFERS if count_states(results)[ItemState.DIFFERS] else 0)
         _write_folder(description, population, out)
-    where = f"The list is in {out}. It has no objects: a packet with what decided about each item needs --snapshot."
+    where = f"The list is in {out}."
+    if of is not SampleOf.RUNS:
+        where += " It has no objects: a packet with what decided about each item needs --snapshot."
     sentences((*_list_items(description), where))
 
 
@@ -173,7 +177,7 @@ def _write_folder(description: SampleDescription, population: BinaryIO, out: Pat
 
 def _list_items(description: SampleDescription) -> Iterator[str | Code]:
     """The rule and the items."""
-    yield from map(_keep_indented, description.lines())
+    yield from map(_keep_indented, description.lines(_SHOWN))
     yield ""
     yield from (Code(f"{place:>6}  {item.id}") for place, item in enumerate(description.sample.items[:_SHOWN], 1))
     if (more := len(description.sample.items) - _SHOWN) > 0:
@@ -197,7 +201,9 @@ def _read_size(n: int | None, confidence: int | None, tolerable: int | None) -> 
 
 
 def _read_strata(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    """The columns in one order, whatever that of the flag: it is part of the rule. Unknown names are kept, for the message."""
+    names = list(filter(None, map(str.strip, text.split(","))))
+    return (*(name for name in names if name not in STRATA), *(name for name in STRATA if name in names))
 
 
 def _reject_combinations(request: SampleRequest, policy: str, since: str, until: str) -> None:
@@ -235,6 +241,7 @@ def _write_register(store: SqlReader, cluster_name: str, since: str, until: str,
     """Write the days of the register of a cluster, and return the words that name the cluster. Raises UsageError."""
     from scanner.posture.run_register import run_entry
     from scanner.report.formats.samples import write_days
+    from scanner.report.text.numbers import plural
 
     clusters = store.list_clusters_of_runs()
     if not cluster_name and len(clusters) > 1:
@@ -243,7 +250,15 @@ def _write_register(store: SqlReader, cluster_name: str, since: str, until: str,
     if first and last and first > last:
         raise UsageError(f"--since {first} is later than --until {last}")
     write_days([*map(run_entry, store.list_runs(cluster=cluster_name or None))], first, last, into)
-    return f"cluster {cluster_name or next(iter(clusters), 'without runs')}"
+    ahead = _count_days_ahead(first, last)
+    of_future = f", of which {plural(ahead, 'day has', 'days have')} not begun" if ahead else ""
+    return f"cluster {cluster_name or next(iter(clusters), 'without runs')}{of_future}"
+
+
+def _count_days_ahead(first: date | None, last: date | None) -> int:
+    """The days of a period that have not begun: no run can be missing on them."""
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    return max(0, (last - max(first or tomorrow, tomorrow)).days + 1) if last else 0
 
 
 def _parse_day(text: str, flag: str) -> date | None:

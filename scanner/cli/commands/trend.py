@@ -168,7 +168,7 @@ def _print_table(store: SqlReader, cluster: int, policy: str, fixed: Sequence[Ti
 
 @cache
 def _list_failing_outcomes() -> frozenset[str]:
-    from scanner.model.scans.scan import OutcomeName
+    from scanner.model.scans.tally import OutcomeName
 
     return frozenset((OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, OutcomeName.WOULD_CHANGE.value))
 
@@ -176,7 +176,7 @@ def _list_failing_outcomes() -> frozenset[str]:
 @cache
 def _list_columns() -> Mapping[str, str]:
     """The columns of the table by the outcomes that they count."""
-    from scanner.model.scans.scan import OutcomeName
+    from scanner.model.scans.tally import OutcomeName
 
     return {
         OutcomeName.PASSED.value: "PASSED",

@@ -279,7 +279,7 @@ def _read_problems(path: Path) -> ReportedProblems:
 
     from scanner.files import OBJECTS, read_file
     from scanner.model.json import as_list, as_object, as_text, dig
-    from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
+    from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
 
     try:
         report = as_object(orjson.loads(read_file(path, OBJECTS)))
@@ -356,7 +356,7 @@ def _describe_new(record: StoredScan, triage: Triage, below: BelowSeverity, numb
 
 
 def _describe_health(record: StoredScan, below: BelowSeverity) -> Iterator[str]:
-    from scanner.model.scans.scan import HealthKind
+    from scanner.model.scans.health import HealthKind
 
     own = (entry for entry in record.health if not below.has_policy(entry.policy_key))
     entries = [entry for entry in own if entry.kind not in (HealthKind.NOTE, HealthKind.NOT_SERVED)]

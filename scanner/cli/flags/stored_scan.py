@@ -20,7 +20,7 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from scanner.model.scans.scan import StoredFinding
+    from scanner.model.scans.stored_finding import StoredFinding
     from scanner.model.scans.stored_scan import StoredScan
     from scanner.store import SqlReader
 

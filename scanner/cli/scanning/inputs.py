@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from scanner.cluster.files.manifests import FileDocument, ReadFiles, UnreadDocument
     from scanner.cluster.files.snapshot import SnapshotCluster
     from scanner.model.resource import Kind
-    from scanner.model.scans.scan import OutOfScope, Scope
+    from scanner.model.scans.out_of_scope import OutOfScope
+    from scanner.model.scans.scan import Scope
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
@@ -54,11 +55,6 @@ class PolicyFiles:
         return tuple(kinds)
 
 
-def read_policy_manifests(paths: Sequence[Path]) -> tuple[Manifest, ...]:
-    """The policies, bindings and params in policy files. Raises UsageError as `read_policy_files` does."""
-    return read_policy_files(paths).manifests
-
-
 def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     """The documents of the policy files.
 
@@ -90,7 +86,7 @@ def _make_manifest(document: FileDocument) -> Manifest:
 def _read_documents(path: Path, read: ReadFiles, outside: list[OutOfScope]) -> list[FileDocument]:
     """The documents at a path. Files and documents of a folder that are no manifests are added to `outside`."""
     from scanner.cluster.files.manifests import FileDocument, UnreadDocument, stream_documents
-    from scanner.model.scans.scan import Unneeded
+    from scanner.model.scans.out_of_scope import Unneeded
     from scanner.scan.documents import is_policy
 
     items = [*stream_documents(path, read)]
@@ -131,7 +127,7 @@ def _may_be_policy(item: UnreadDocument) -> bool:
 
 
 def _explain_unneeded(item: UnreadDocument) -> OutOfScope:
-    from scanner.model.scans.scan import OutOfScope, Unneeded
+    from scanner.model.scans.out_of_scope import OutOfScope, Unneeded
 
     if item.other_tool:
         return OutOfScope(item.other_tool.kind, item.gap.where, item.other_tool.why)

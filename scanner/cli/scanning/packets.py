@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from scanner.cluster.snapshots.replay import ReplayedCluster
     from scanner.model.outcome import Finding
     from scanner.model.population import ExaminedObject, MatchedCheck, RecordedObject
-    from scanner.model.scans.scan import ScanRecord, StoredFinding
+    from scanner.model.scans.scan import ScanRecord
+    from scanner.model.scans.stored_finding import StoredFinding
     from scanner.proof.reperformance import ItemResult
     from scanner.proof.verdicts import ObjectName, Replay
     from scanner.report.document.document import Document

@@ -165,7 +165,7 @@ def _restore_documents(options: Options, recorded: JsonObject) -> Options:
     """The options with the policy files of the scan that made a snapshot."""
     from scanner.cluster.snapshots.facts import read_kind
     from scanner.model.outcome import Gap, GapKind
-    from scanner.model.scans.scan import OutOfScope
+    from scanner.model.scans.out_of_scope import OutOfScope
 
     outside = (
         tuple(as_text(dig(item, key)) for key in ("kind", "name", "why")) for item in as_list(recorded.get("outside"))

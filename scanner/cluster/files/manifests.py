@@ -30,7 +30,7 @@ from scanner.files import OBJECTS, OR_STDIN, read_file, read_standard_input
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
-from scanner.model.scans.scan import Unneeded
+from scanner.model.scans.out_of_scope import Unneeded
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _STDIN: Final = Path("-")

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from scanner.cluster.files.streams import read_pieces
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig
-from scanner.model.scans.scan import Unneeded
+from scanner.model.scans.out_of_scope import Unneeded
 
 SUITES: Final = ("kyverno-test.yaml", "kyverno-test.yml", "assay-test.yaml", "assay-test.yml")
 """The names of test suites that `assay test` reads."""

@@ -39,8 +39,9 @@ from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
 from scanner.model.release import NEWEST, format_minor
 from scanner.model.resource import Kind, ObjectKey, Page, UserInfo
+from scanner.model.scans.out_of_scope import OutOfScope, Unneeded
 from scanner.model.scans.place import ObjectName, Place, PlacedObject, name_field
-from scanner.model.scans.scan import FILES, STDIN, ClusterIdentity, OutOfScope, ServerCounts, Unneeded
+from scanner.model.scans.scan import FILES, STDIN, ClusterIdentity, ServerCounts
 from scanner.mutate.versions import convert
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language

@@ -14,7 +14,8 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind, UserInfo
-from scanner.model.scans.scan import ClusterIdentity, OutOfScope, ServerCounts
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import ClusterIdentity, ServerCounts
 from scanner.model.withheld import WithheldText
 from scanner.mutate.schema import Custom, DefinedVersions, Schema
 from scanner.scan.edges import Discovery

@@ -1,31 +1,35 @@
-"""A scan as the store records it: scope, coverage, findings and counts."""
+"""A scan as the store records it: its cluster and scope, its pages, and what was covered."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from itertools import starmap
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scanner.model.json import OMITTED_IF_DEFAULT
-from scanner.model.outcome import Check, Finding, Gap, WouldChange
-from scanner.model.policy import VALIDATING, Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, GroupKind, KeptOfObject, Workload
+from scanner.model.outcome import Check, Finding, Gap
+from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
-from scanner.model.rule import RuleObject
-from scanner.model.scans.baseline import Baseline
-from scanner.model.scans.cause import Cause, CauseKind
-from scanner.model.scans.census import Bucket, Census, OwnedCensus, OwnerOf
 from scanner.model.scans.method import Method
-from scanner.model.scans.opinion import Opinion
-from scanner.model.waiver import WaiverSet
+
+if TYPE_CHECKING:
+    from scanner.model.population import Controller, GroupKind
+    from scanner.model.rule import RuleObject
+    from scanner.model.scans.baseline import Baseline
+    from scanner.model.scans.cause import CauseKind
+    from scanner.model.scans.health import Health
+    from scanner.model.scans.opinion import Opinion
+    from scanner.model.scans.out_of_scope import OutOfScope
+    from scanner.model.scans.tally import TallyKey
+    from scanner.model.waiver import WaiverSet
+
+COUNTS_PATH: Final = "/metrics"
+"""The path of the API server's metrics, among which are its counts of objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,6 @@ Digests: TypeAlias = bytes
 SILENCE: Final = 300
 """Seconds without a heartbeat after which a scan on another host is dead, unless its requests may take almost as long."""
 
-SINGLE_SCAN_STATUSES: Final = frozenset({"preview", "outdated"})
-"""The statuses of findings that belong to one scan alone: they count in no number of problems, and fail no gate."""
 
 STDIN: Final = "stdin"
 """The identity of files that come from standard input."""
@@ -101,24 +103,6 @@ class Emptiness(StrEnum):
     NONE = ""
     POLICIES = "policies"
     OBJECTS = "objects"
-
-
-class OutcomeName(StrEnum):
-    """The names under which outcomes are counted. The two names for errors differ in the decision of admission.
-
-    `notAuditable` are checks that only a server can decide, during a request.
-    """
-
-    __hash__ = str.__hash__  # that of an enum is slow, and every page has hundreds of counts
-
-    PASSED = "passed"
-    VIOLATED = "violated"
-    ERRORED_DENY = "erroredWouldDeny"
-    ERRORED_ADMIT = "erroredWouldAdmit"
-    SKIPPED = "skipped"
-    NOT_AUDITABLE = "notAuditable"
-    WOULD_CHANGE = "wouldChange"
-    EXCEPTED = "excepted"
 
 
 FILES: Final = "files"
@@ -215,143 +199,6 @@ class Coverage:
     def digest(self) -> str:
         """The SHA-256, in hex, over the digests of all pages; empty if these are not known."""
         return sha256(self.page_digests).hexdigest() if self.page_digests else ""
-
-
-class TallyKey(NamedTuple):
-    """The key under which outcomes are counted: invocation, check, kind, namespace and outcome.
-
-    A tuple, because every page has hundreds: a frozen dataclass of so many fields takes several times as long.
-
-    `requester` marks outcomes that may differ for another user; `language` is the policy's.
-    """
-
-    policy: str
-    binding: str
-    param_namespace: str
-    param_name: str
-    check: Check
-    api_version: str
-    kind: str
-    namespace: str
-    outcome: OutcomeName
-    requester: bool = False
-    language: str = VALIDATING
-
-    @property
-    def policy_key(self) -> PolicyKey:
-        """Language and name of the policy."""
-        return self.language, self.policy
-
-    @property
-    def severity_key(self) -> tuple[PolicyKey, str]:
-        """The policy and the expression of the check, which have the severity."""
-        return self.policy_key, self.check.expression
-
-    @property
-    def binding_key(self) -> BindingKey:
-        """Language, policy and name of the binding."""
-        return self.language, self.policy, self.binding
-
-
-class HealthKind(StrEnum):
-    """The problems that a policy or binding can have, independent of objects."""
-
-    UNBOUND = "unbound"
-    DANGLING_BINDING = "danglingBinding"
-    PARAM_KIND = "paramKindNotServed"
-    PARAM_MISSING = "paramNotFound"
-    NO_KIND = "matchesNoServedKind"
-    NO_OBJECT = "matchedNoObject"
-    COMPILE = "doesNotCompile"
-    NOT_AUDITABLE = "notAuditable"
-    TYPE_WARNING = "typeWarning"
-    STALE_STATUS = "staleStatus"
-    CONDITION = "statusCondition"
-    HIDDEN_ERRORS = "hiddenErrors"
-    NEAR_LIMIT = "nearCostLimit"
-    DUPLICATE = "duplicateBinding"
-    SHADOWED = "shadowedBinding"
-    NOT_ENFORCED = "notEnforced"
-    UNKNOWN_FIELD = "unknownField"
-    NOT_SERVED = "versionNotServed"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Health:
-    """A problem of a policy, or of a binding if `binding` is not empty; `language` is the policy's."""
-
-    kind: HealthKind
-    policy: str
-    binding: str
-    detail: str
-    language: str = VALIDATING
-
-    @property
-    def policy_key(self) -> PolicyKey:
-        """Language and name of the policy."""
-        return self.language, self.policy
-
-
-class Unneeded(StrEnum):
-    """The kinds of items that a scan does not need. The list is closed.
-
-    No bound policy can match them, or other tools read them; or they are older policies of Kyverno, counted by kind.
-    """
-
-    API_GROUP = "apiGroup"
-    DOCUMENT = "document"
-    REPEATED = "repeated"
-    KUSTOMIZATION = "kustomization"
-    KUSTOMIZE_INPUT = "kustomizeInput"
-    HELM_CHART = "helmChart"
-    HELM_VALUES = "helmValues"
-    HELM_TEMPLATE = "helmTemplate"
-    TEST_SUITE = "testSuite"
-    PACKAGE_METADATA = "packageMetadata"
-    NO_MANIFEST = "noManifest"
-    UNUSED_DOCUMENT = "unusedDocument"
-    LEGACY_POLICY = "legacyPolicy"
-    LEGACY_EXCEPTION = "legacyException"
-
-
-LEGACY_ENDING: Final = ": Kyverno 1.20 plans to stop running them"
-"""The end of the reason for older policies that were counted."""
-NOT_KNOWN: Final = "whether there are any"
-"""The beginning of the reason for objects that could not be listed: whether there are any is not known."""
-NEVER_CALLED: Final = "the API server never calls it"
-"""The end of the reason for webhooks that decide nothing."""
-CONSTRAINTS: Final = "constraints.gatekeeper.sh"
-"""The API group of Gatekeeper's constraints."""
-_COUNTED: Final = re.compile(r"([\d,]+)(?: objects?\b| \(|:)")
-_UNNEEDED: Final = frozenset(Unneeded)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class OutOfScope:
-    """An item that a scan does not evaluate, and that makes no scan incomplete.
-
-    Either an object of the cluster that also decides about requests, such as a webhook, or all objects of a kind that do: `kind` is the
-    resource then, such as `resourcequotas`, and `name` the kind. Or (`unneeded`) an item that no bound policy can match, or older
-    policies: `kind` is one of `Unneeded` then, and `name` the place of the item, or the kind of the policies.
-    """
-
-    kind: str
-    name: str
-    why: str
-
-    @property
-    def unneeded(self) -> bool:
-        """Return whether the scan does not need the item, and names it as *out of scope*."""
-        return self.kind in _UNNEEDED
-
-    @property
-    def number(self) -> int | None:
-        """The number of objects for which the item stands, None if it is not known. The reason begins with it, if it is not 1."""
-        if self.why.startswith(NOT_KNOWN):
-            return None
-        counted = _COUNTED.match(self.why)
-        return int(counted[1].replace(",", "")) if counted else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,76 +346,6 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFinding:
-    """A finding with its history: `id` is the short id for users; `resolved_at` is None while it is open.
-
-    `first_seen` never moves; `opened_at` is the beginning of the latest episode. `resolution` is the reason of a resolution, and
-    `problem` the id of the finding's problem. Older versions recorded none of these three: they are None or empty then.
-    `cause` is that of the change with which the scan found it new, reopened, changed or resolved, else None; `continues` is the
-    id of the finding that it continues since this scan. `problem_first_seen` and `problem_opened_at` are those of the problem.
-    `moved_to` is the id of the problem in which it goes on, if its object has another workload now.
-    An `outdated` one is that of a scan which began before another one and ended after it: the later scan shows that it is not open.
-    A `preview` comes from a binding that `--assume-bound` added: it has no history, and belongs to this scan alone.
-    `workload` is that of the object, which may be the object itself, and `kept` has the labels that were kept of both and of the
-    namespace; None if they are not known, as for scans of older versions.
-    """
-
-    id: str
-    finding: Finding
-    status: Literal["new", "open", "reopened", "resolved", "preview", "outdated"]
-    first_seen: datetime
-    last_seen: datetime
-    resolved_at: datetime | None = None
-    workload: Workload | None = None
-    opened_at: datetime | None = None
-    resolution: str = ""
-    problem: str = ""
-    cause: Cause | None = None
-    continues: str = ""
-    problem_first_seen: datetime | None = None
-    problem_opened_at: datetime | None = None
-    kept: KeptOfObject | None = None
-    moved_to: str = ""
-
-
-class ProblemFinding(NamedTuple):
-    """A finding of a scan for the joining of problems; the scan did not check it if `checked` is false.
-
-    `episode` is the status of its problem as long as a finding is open: new or reopened if this scan was the first to find one.
-    """
-
-    stored: StoredFinding
-    checked: bool
-    episode: Literal["new", "reopened", "open"]
-
-
-class OwnedTally(NamedTuple):
-    """The numbers of checks with one outcome by owner, empty for none. The key has no namespace: all of them are added up."""
-
-    key: TallyKey
-    numbers: Mapping[str, int]
-
-
-def make_census(findings: Iterable[StoredFinding]) -> Census:
-    """Count findings."""
-    return Counter(map(_bucket_of, findings))
-
-
-def make_census_by_owner(findings: Iterable[StoredFinding], owner_of: OwnerOf) -> Iterator[OwnedCensus]:
-    """Count findings by owner."""
-    counted: defaultdict[str, Counter[Bucket]] = defaultdict(Counter)
-    for stored in findings:
-        counted[owner_of(stored.kept)][_bucket_of(stored)._replace(namespace="")] += 1
-    yield from starmap(OwnedCensus, counted.items())
-
-
-def _bucket_of(stored: StoredFinding) -> Bucket:
-    finding = stored.finding
-    drift = isinstance(finding.outcome, WouldChange)
-    return Bucket(*finding.severity_key, finding.namespace, stored.status, finding.denies, drift)
-
-
-@dataclass(frozen=True, slots=True)
 class ScanRecord:
     """Facts of a stored scan besides its findings and its population: see `model.scans.stored_scan`.
 
@@ -597,15 +374,6 @@ class ScanRecord:
     comparable_method: Method | None = None
     changed_rules: tuple[CauseKind, ...] = ()
     baseline: Baseline | None = None
-
-
-def name_outcome(outcome: str, *, would_deny: bool, excepted_by: str) -> OutcomeName:
-    """The name under which the outcome of a finding is counted: `outcome` is violated, wouldChange or errored."""
-    if excepted_by:
-        return OutcomeName.EXCEPTED
-    if outcome == "errored":
-        return OutcomeName.ERRORED_DENY if would_deny else OutcomeName.ERRORED_ADMIT
-    return OutcomeName(outcome)
 
 
 # Detect a scan that had nothing to evaluate: such a scan is not complete, because silence is never success.

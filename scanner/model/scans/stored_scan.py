@@ -23,7 +23,9 @@ from scanner.model.scans.problem_numbers import (
 )
 from scanner.model.scans.register import PolicyDays, Register
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
-from scanner.model.scans.scan import OwnedTally, ProblemFinding, ScanRecord, StoredFinding
+from scanner.model.scans.scan import ScanRecord
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
+from scanner.model.scans.tally import OwnedTally
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 
 

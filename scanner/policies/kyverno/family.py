@@ -15,7 +15,8 @@ from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor, Release
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind, OutOfScope
+from scanner.model.scans.health import Health, HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
 from scanner.policies.kyverno import installed, spec
 from scanner.policies.kyverno.autogen import served_by, unresolved

@@ -14,7 +14,7 @@ from scanner.model.json import as_list, as_object, as_text, dig
 from scanner.model.policy import PolicyKey
 from scanner.model.release import format_minor
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.policies import kinds
 from scanner.policies.kyverno.bind import AS_WRITTEN, BoundForm
 from scanner.policies.kyverno.decide import Decision

@@ -14,7 +14,7 @@ from scanner.model.policy import MatchResources, Policy
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
-from scanner.model.scans.scan import Health
+from scanner.model.scans.health import Health
 from scanner.model.selector import Selector
 from scanner.policies.bound_language import (
     BindingContext,

@@ -13,7 +13,7 @@ from typing import Final
 from scanner.errors import ListFailed
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import LEGACY_ENDING, OutOfScope, Unneeded
+from scanner.model.scans.out_of_scope import LEGACY_ENDING, OutOfScope, Unneeded
 from scanner.policies.bound_language import BindingContext, ListRight, Supporting
 from scanner.policies.kyverno.kinds import ENTRIES_GROUP, EXCEPTION, versions_of
 

@@ -9,7 +9,7 @@ from itertools import chain
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.scans.scan import OutOfScope
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.withheld import has_withheld
 from scanner.policies.bound_language import BindingContext, ListRight
 from scanner.policies.kyverno import configuration

@@ -11,7 +11,7 @@ from typing import Final
 
 from scanner.model.json import JsonObject, as_text, dig, text_map
 from scanner.model.nearest import did_you_mean
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.policies.pod_security.configuration import Configuration
 from scanner.policies.pod_security.labels import KEYS, PREFIX, Mode, is_stricter, read_labels
 from scanner.policies.pod_security.standards import Level, Server

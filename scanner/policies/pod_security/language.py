@@ -21,21 +21,12 @@ from scanner.admission.dispatch import BoundPolicy, CoveredNamespaces
 from scanner.errors import InvalidManifest, UsageError
 from scanner.model.json import JsonObject, as_object, as_text, dig, text_map
 from scanner.model.outcome import CheckKind
-from scanner.model.policy import (
-    NAMESPACE_LABELS,
-    Action,
-    Binding,
-    MatchResources,
-    Policy,
-    PolicyKey,
-    Rule,
-    Validation,
-)
+from scanner.model.policy import NAMESPACE_LABELS, Action, Binding, MatchResources, Policy, PolicyKey, Rule, Validation
 from scanner.model.reading import Reading
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, Resource
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.selector import EVERYTHING
 from scanner.policies.admission_api import make_bound_policy
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument, RuleDocument

@@ -14,12 +14,12 @@ from typing import Final
 
 from scanner.admission.compiled import VALIDATING
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.match import could_match
+from scanner.admission.match import could_match_write
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.policies import api_validation
 from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, PolicyKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
@@ -94,13 +94,8 @@ def find_differences(
     """A health entry for each expression that 1.37 could evaluate differently."""
     for bound_policy in bound:
         yield from _find_differences_of_policy(
-            bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind))
+            bound_policy, evaluator, (kind for kind in kinds if could_match_write(bound_policy.policy, kind))
         )
-
-
-def _matches(policy: Policy, kind: Kind) -> bool:
-    rules = policy.match.rules if policy.match else ()
-    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
 def _find_differences_of_policy(

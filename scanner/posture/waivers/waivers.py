@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, TypeAlias
 
 from scanner.model.population import Pairs
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.selector import Requirement
 from scanner.model.waiver import CandidateFilter, Waiver, WaiverSet, WaiverSubject
 

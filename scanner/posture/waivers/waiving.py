@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 from scanner.model.nearest import did_you_mean
 from scanner.model.outcome import Check
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import OutcomeName, ScanState, StoredFinding, TallyKey
+from scanner.model.scans.scan import ScanState
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.model.waiver import Candidate, Waiver, WaiverSet, WaiverSubject
 from scanner.posture.waivers.waived_checks import NamedChecks, find_replaced_checks
 from scanner.posture.waivers.waivers import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -91,6 +91,24 @@ class CheckDocument:
             return NOT_EVALUATED
         parts = ", ".join(f"{answers[each]:,} {text}" for each, text in _COMPARED_TEXTS.items() if answers[each])
         return f"The API server was asked about {plural(answers.total(), 'object')}: {parts}."
+
+
+FIRST_NAMES: Final = 3
+"""The objects with the same answer that are named, before the number of the others."""
+
+
+def group_equal_answers(objects: Iterable[CheckedObject], shown: Collection[Effect]) -> list[list[CheckedObject]]:
+    """The objects in their order, those with the same verdict, operation, rules and messages together.
+
+    An object without a decision that is shown, and one with changes or with an answer of the API server, is alone.
+    """
+    groups: dict[Hashable, list[CheckedObject]] = {}
+    for number, checked in enumerate(objects):
+        decisions = tuple((each.effect, name_rule(each), each.message) for each in checked.select(*shown))
+        is_alone = not decisions or checked.changes or checked.server
+        key = number if is_alone else (checked.verdict, checked.operation, decisions)
+        groups.setdefault(key, []).append(checked)
+    return list(groups.values())
 
 
 def list_wanted_fields(result: CheckResult) -> list[FieldPlace]:

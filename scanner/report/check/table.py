@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import Final
 
 from scanner.preview.verdict import AGREES, CheckedObject, Decision, Effect, Verdict
 from scanner.report.check.document import (
+    FIRST_NAMES,
     VERDICT_TEXTS,
     CheckDocument,
     describe_rule,
+    group_equal_answers,
     name_object,
 )
 from scanner.report.text.evidence import describe_value
@@ -28,8 +30,8 @@ def list_lines(document: CheckDocument) -> list[str]:
 def _list_all(document: CheckDocument) -> Iterator[str]:
     """An empty line follows a manifest with reasons."""
     result = document.result
-    for checked in result.objects:
-        own = tuple(_describe(document, checked))
+    for group in group_equal_answers(result.objects, _SHOWN):
+        own = tuple(_describe_equal(group) if len(group) > 1 else _describe(document, group[0]))
         yield from own
         yield from [""] if len(own) > 1 else []
     yield from (f"gap: {gap.where}: {gap.why}" for gap in result.gaps)
@@ -58,6 +60,18 @@ def _describe(document: CheckDocument, checked: CheckedObject) -> Iterator[str]:
     yield from _describe_answer(checked)
 
 
+def _describe_equal(group: Sequence[CheckedObject]) -> Iterator[str]:
+    """The first names, and the answer once. Values and lines of fields differ, so they are left out."""
+    first = group[0]
+    operation = f" ({first.operation})" if first.operation else ""
+    yield f"{VERDICT_TEXTS[first.verdict]}: {len(group):,} objects with the same answer{operation}"
+    yield from (f"  {name_object(checked)}  {checked.place.source}" for checked in group[:FIRST_NAMES])
+    if len(group) > FIRST_NAMES:
+        yield f"  and {len(group) - FIRST_NAMES:,} more"
+    for rule, decisions in groupby(first.select(*_SHOWN), describe_rule):
+        yield from _describe_decisions(None, first, rule, tuple(decisions))
+
+
 def _describe_answer(checked: CheckedObject) -> Iterator[str]:
     """The answer of the API server, if it is another one, or its reason, unless a decision has it."""
     server = checked.server
@@ -70,9 +84,9 @@ def _describe_answer(checked: CheckedObject) -> Iterator[str]:
 
 
 def _describe_decisions(
-    document: CheckDocument, checked: CheckedObject, rule: str, decisions: tuple[Decision, ...]
+    document: CheckDocument | None, checked: CheckedObject, rule: str, decisions: tuple[Decision, ...]
 ) -> Iterator[str]:
-    """The decisions of one rule: each message with the line and the value of the field that decided."""
+    """The decisions of one rule: each message with the line and the value of the field that decided, if there is a document."""
     begin = f"  {rule}: "
     if len(decisions) > 1:
         yield f"  {rule}:"
@@ -81,7 +95,8 @@ def _describe_decisions(
         message, *more = decision.message.split("\n")
         yield f"{begin}{message}"
         indent = "    " if len(decisions) == 1 else "      "
-        yield from (f"{indent}{text}" for text in (*more, *_list_places(document, checked, decision)))
+        places = _list_places(document, checked, decision) if document else ()
+        yield from (f"{indent}{text}" for text in (*more, *places))
 
 
 def _list_places(document: CheckDocument, checked: CheckedObject, decision: Decision) -> Iterator[str]:

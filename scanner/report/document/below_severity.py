@@ -8,7 +8,7 @@ from itertools import count
 from typing import Final
 
 from scanner.model.scans.problem_numbers import GroupedProblems
-from scanner.model.scans.scan import ProblemFinding, StoredFinding, make_census, make_census_by_owner
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding, make_census, make_census_by_owner
 from scanner.posture.grouped_problems import group_problems
 from scanner.posture.triage import BelowSeverity
 from scanner.posture.worst_problems import MOST, NEW, WorstProblem, choose_worst, list_worst_problems

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.scans.census import Census
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, Coverage, CoverageState, OutcomeName, ScanRecord
+from scanner.model.scans.scan import Coverage, CoverageState, ScanRecord
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.control_checks import Framework, ServingChecks, list_texts
 from scanner.posture.control_facts import (
     EvaluatedByCheck,

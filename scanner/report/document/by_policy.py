@@ -16,7 +16,8 @@ from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
 from scanner.model.reading import UNKNOWN_READING, Auditability, Reading
 from scanner.model.resource import LAST_APPLIED, SERVER_SET_METADATA
 from scanner.model.scans.census import Census
-from scanner.model.scans.scan import Health, PolicyRecord, ScanRecord
+from scanner.model.scans.health import Health
+from scanner.model.scans.scan import PolicyRecord, ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage

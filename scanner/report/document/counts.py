@@ -14,7 +14,9 @@ from typing import Final, TypeVar
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Bucket, Census
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, OutcomeName, ScanRecord, TallyKey
+from scanner.model.scans.scan import ScanRecord
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
+from scanner.model.scans.tally import OutcomeName, TallyKey
 from scanner.posture.score import find_assumed_bindings
 
 GroupT = TypeVar("GroupT", bound=Hashable)

@@ -12,16 +12,8 @@ from typing import Final
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.scans.method import Method
-from scanner.model.scans.scan import (
-    LEGACY_ENDING,
-    Coverage,
-    CoverageState,
-    OutOfScope,
-    ScanRecord,
-    ScanState,
-    Scope,
-    Unneeded,
-)
+from scanner.model.scans.out_of_scope import LEGACY_ENDING, OutOfScope, Unneeded
+from scanner.model.scans.scan import Coverage, CoverageState, ScanRecord, ScanState, Scope
 from scanner.posture.policy_kinds import plural_of
 from scanner.report.text.numbers import join_texts, plural
 

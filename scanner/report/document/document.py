@@ -19,8 +19,10 @@ from scanner.model.policy import PolicyKey
 from scanner.model.release import Release, release_of
 from scanner.model.scans.baseline import Baseline
 from scanner.model.scans.cause import CauseKind
+from scanner.model.scans.health import Health
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.problem_numbers import (
     NO_PROBLEMS,
     GroupedProblems,
@@ -29,18 +31,8 @@ from scanner.model.scans.problem_numbers import (
     ProblemsByCheck,
     ProblemTotals,
 )
-from scanner.model.scans.scan import (
-    Health,
-    OutOfScope,
-    ProblemFinding,
-    ScanRecord,
-    ScanState,
-    Scope,
-    StoredFinding,
-    UncoveredKind,
-    make_census,
-    make_census_by_owner,
-)
+from scanner.model.scans.scan import ScanRecord, ScanState, Scope, UncoveredKind
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding, make_census, make_census_by_owner
 from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.grouped_problems import (
     problem_groups,

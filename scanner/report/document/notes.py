@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from scanner.model.missing_right import MissingRight, parse_missing_right
 from scanner.model.outcome import GapKind
-from scanner.model.scans.scan import Health, HealthKind
+from scanner.model.scans.health import Health, HealthKind
 from scanner.report.document.coverage import ending_of, unlisted_text
 from scanner.report.document.document import Document
 from scanner.report.text.numbers import plural

@@ -13,9 +13,10 @@ from typing import Final
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.health import HealthKind
 from scanner.model.scans.method import ClockDifferences
 from scanner.model.scans.problem_numbers import ProblemGroup
-from scanner.model.scans.scan import CoverageState, HealthKind, PolicyRecord, ScanRecord
+from scanner.model.scans.scan import CoverageState, PolicyRecord, ScanRecord
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.control_facts import PolicyNeeds, needs_of
 from scanner.posture.grouped_problems import problem_groups

@@ -24,8 +24,9 @@ import orjson
 from scanner.model.outcome import Check, Errored, Evidence, Finding, Violated, WouldChange
 from scanner.model.policy import Binding
 from scanner.model.population import EvaluatedObjects, RecordedObject, Workload
-from scanner.model.scans.scan import Coverage, PolicyRecord, TallyKey
+from scanner.model.scans.scan import Coverage, PolicyRecord
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import TallyKey
 from scanner.model.waiver import WaiverSet
 from scanner.report.text.json_text import camel, drift_json, error_json
 from scanner.report.text.times import iso

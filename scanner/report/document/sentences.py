@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from scanner.model.policy import ACTIONS, Action
+from scanner.model.scans.health import HealthKind
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems
-from scanner.model.scans.scan import HealthKind, ScanState
+from scanner.model.scans.scan import ScanState
 from scanner.posture.control_namespaces import ControlInNamespace, NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart

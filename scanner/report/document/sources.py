@@ -20,7 +20,8 @@ from scanner.model.outcome import GapKind
 from scanner.model.policy import ADMISSION_API, STATIC, policy_label
 from scanner.model.release import Minor
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import CONSTRAINTS, FILES, NEVER_CALLED, OutOfScope, PolicyRecord, ScanRecord, Unneeded
+from scanner.model.scans.out_of_scope import CONSTRAINTS, NEVER_CALLED, OutOfScope, Unneeded
+from scanner.model.scans.scan import FILES, PolicyRecord, ScanRecord
 from scanner.report.text.numbers import join_texts, plural
 
 POD_SECURITY: Final = "PodSecurity"

@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, Final, cast
 
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
-from scanner.model.scans.scan import Coverage, StoredFinding
+from scanner.model.scans.scan import Coverage
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.score import NO_SCORE, WEIGHTS, Score
 from scanner.report.document.counts import NO_FINDINGS
 from scanner.report.document.document import Document, FindingChanges

@@ -18,7 +18,8 @@ from xml.sax.saxutils import escape, quoteattr
 from scanner.model.gate import Gate
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, HealthKind, StoredFinding
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.report.document.below_severity import find_below, findings_left_out, left_out_line
 from scanner.report.document.document import Document
 from scanner.report.document.notes import Missed, list_missed

@@ -20,7 +20,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Finding
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.controls import ControlState
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_policy import PolicySection

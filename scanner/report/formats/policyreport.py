@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from scanner.model.json import JsonObject, dig, text_map
 from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.policies.language import LANGUAGES, Language, find_report_source
 from scanner.posture.severity import Severity
 from scanner.report.document.by_policy import PolicySection

@@ -23,6 +23,7 @@ from scanner.report.formats.csv import POPULATION_TITLES, PopulationRows
 from scanner.report.lists.finding_columns import FINDINGS
 from scanner.report.text.json_text import Plain, dump
 from scanner.report.text.names import owner_title
+from scanner.report.text.numbers import plural
 
 POPULATION_FILE: Final = "population.csv"
 SAMPLE_FILE: Final = "sample.csv"
@@ -174,15 +175,15 @@ class SampleDescription:
                 what = "the days of the register of runs"
         return f"{what}, {self.subject}: {self.sample.population:,} in {POPULATION_FILE}"
 
-    def lines(self) -> Iterator[str]:
-        """The rule in words and in numbers, and how to follow it, each line a sentence."""
+    def lines(self, most_strata: int | None = None) -> Iterator[str]:
+        """The rule in words and in numbers, and how to follow it, each line a sentence; of the strata at most so many."""
         request, sample = self.sample.request, self.sample
         yield f"Population: {self.population}."
         yield f"Its file has the SHA-256 {sample.sha256}."
         if self.incomplete:
             yield _INCOMPLETE
         yield f"Seed: {request.seed}"
-        yield f"Sample: {len(sample.items):,} items in {SAMPLE_FILE}."
+        yield f"Sample: {plural(len(sample.items), 'item')} in {SAMPLE_FILE}."
         if request.size.formula:
             yield (
                 f"Size: for a confidence of {request.size.confidence} % that fewer than {request.size.tolerable} % of the items deviate, "
@@ -193,11 +194,12 @@ class SampleDescription:
         yield "Rule: each item has the digest SHA-256(seed, line feed, SHA-256 of the file in hex, line feed, id), in UTF-8."
         columns = ID_COLUMNS[request.of]
         joined = ", joined by slashes" if len(columns) > 1 else ""
-        yield f"The id has the cells of the line in {', '.join(columns)}{joined}. The items with the lowest digests are the sample."
+        cells = "cells of the line" if len(columns) > 1 else "cell"
+        yield f"The id has the {cells} in {', '.join(columns)}{joined}. The items with the lowest digests are the sample."
         if request.strata:
-            yield from self._describe_strata()
+            yield from self._describe_strata(most_strata)
 
-    def _describe_strata(self) -> Iterator[str]:
+    def _describe_strata(self, most: int | None) -> Iterator[str]:
         sample = self.sample
         yield (
             f"Strata: items with the same {' and '.join(sample.request.strata)}. Each stratum has one item; the others are "
@@ -205,8 +207,10 @@ class SampleDescription:
             "order of its text has one more. The rule holds in each stratum."
         )
         yield "  population  sample  stratum"
-        for share in sample.shares:
+        for share in sample.shares[:most]:
             yield f"  {share.population:>10,}  {share.sample:>6,}  {' / '.join(cell or '-' for cell in share.stratum)}"
+        if most is not None and (more := len(sample.shares) - most) > 0:
+            yield f"  and {more:,} more in {RULE_FILE}"
 
     def json(self) -> dict[str, Plain]:
         """The values of the sample."""

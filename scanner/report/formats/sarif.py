@@ -17,7 +17,7 @@ from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.place import Place, Places
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, StoredFinding
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.posture.deciding_fields import find_deciding_fields, object_of
 from scanner.posture.severity import Severity
 from scanner.posture.triage import BelowSeverity

@@ -14,9 +14,9 @@ from typing import Final, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from scanner.model.scans.health import Health
 from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.problem_numbers import GroupedProblems
-from scanner.model.scans.scan import Health
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
 from scanner.report.document.counts import CheckCounts

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from scanner.model.scans.cause import Cause
-from scanner.model.scans.scan import ProblemFinding
+from scanner.model.scans.stored_finding import ProblemFinding
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.text.titles import RESOLUTIONS, cause_text
 

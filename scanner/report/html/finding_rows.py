@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import orjson
 from markupsafe import Markup
 
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.posture.severity import Severity
 from scanner.report.group_files import GroupReader, GroupWriter, file_name
 from scanner.report.html.pieces import RowForm

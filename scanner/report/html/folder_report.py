@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import copyfileobj
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ProblemFinding
+from scanner.model.scans.stored_finding import ProblemFinding
 from scanner.report.document.document import Document
 from scanner.report.formats import csv, rules
 from scanner.report.group_files import GroupReader, GroupWriter

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleType
+from scanner.model.scans.health import Health
 from scanner.model.scans.register import MOST_RESOLVED, PolicyDays, Register
-from scanner.model.scans.scan import Health
 from scanner.posture.score import NO_SCORE, Score
 from scanner.posture.worst_problems import WorstProblem
 from scanner.report.charts.history_charts import draw_days, draw_history, write_time

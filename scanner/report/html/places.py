@@ -12,7 +12,7 @@ from scanner.model.outcome import Check, Errored, Finding, Violated, WouldChange
 from scanner.model.policy import PolicyKey
 from scanner.model.reading import Auditability
 from scanner.model.rule import RuleType
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import choose_strictest
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.policy_text import MarkedText, mark_checks, yaml_of

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.site import Site, split_pages, weight
 from scanner.report.html.templates import NAME

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, assert_never
 
 from scanner.model.list_fields import FindingStatus, SortOrder
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.problem_rows import Problem, join_findings, select_alone
 from scanner.posture.triage import Triage

@@ -6,7 +6,7 @@ from typing import Final
 
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Errored, WouldChange
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.report.lists.columns import (
     BOOLEAN,
     SEVERITY,

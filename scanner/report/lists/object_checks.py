@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from scanner.model.outcome import SkipReason
 from scanner.model.policy import PolicyKey
 from scanner.model.population import CheckKey, ExaminedObject
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.triage import Triage
 from scanner.report.lists.problem_facts import effect_of_finding
 from scanner.report.text.names import param_name

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import ACTIONS, PolicyKey
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import REFUSE_PODS, choose_strictest
 from scanner.posture.triage import Triage
 from scanner.report.document.document import Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scanner.model.outcome import Finding
 from scanner.model.policy import ParamRef
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.selector import Selector
 from scanner.report.text.numbers import join_texts
 

@@ -10,7 +10,7 @@ from scanner.model.outcome import Check, CheckKind, Errored, Finding, GapKind, V
 from scanner.model.policy import Binding
 from scanner.model.reading import Auditability
 from scanner.model.scans.cause import Cause, CauseKind
-from scanner.model.scans.scan import HealthKind
+from scanner.model.scans.health import HealthKind
 from scanner.posture.control_namespaces import NamespaceState
 from scanner.posture.controls import ControlState
 from scanner.posture.history.rule_digests import RulesPart

@@ -11,7 +11,9 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from scanner.model.outcome import Gap
 from scanner.model.policy import BindingKey, PolicyKey
-from scanner.model.scans.scan import Coverage, Health, OutOfScope, ScanEnd, UncoveredKind
+from scanner.model.scans.health import Health
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import Coverage, ScanEnd, UncoveredKind
 from scanner.model.texts import clean
 from scanner.store.catalog import scans
 from scanner.store.database.engine import insert_rows, is_among

@@ -23,7 +23,8 @@ from scanner.model.outcome import Finding, Gap, GapKind
 from scanner.model.policy import BindingKey
 from scanner.model.population import GroupKind, PopulationMember
 from scanner.model.resource import Kind, api_group_of
-from scanner.model.scans.scan import PageResult, TallyKey
+from scanner.model.scans.scan import PageResult
+from scanner.model.scans.tally import TallyKey
 from scanner.model.texts import clean
 from scanner.posture.workloads import Workloads
 from scanner.store.rows.columns import (

@@ -14,7 +14,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, Select, case, fun
 from scanner.model.outcome import Finding
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, CauseKind
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.posture.problem_ids import problem_id
 from scanner.store.database.engine import is_among
 from scanner.store.history.sightings import group_by_last_seen

@@ -16,7 +16,8 @@ from scanner.errors import NoScans, NotFound, UsageError
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import Cause
-from scanner.model.scans.scan import Scan, StoredFinding
+from scanner.model.scans.scan import Scan
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.problem_ids import problem_id
 from scanner.store.catalog.clusters import StoredCluster, find_cluster, read_clusters
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans

@@ -12,7 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, lite
 
 from scanner.errors import UsageError
 from scanner.model.scans.problem_numbers import IsBelow, NewProblems, ProblemCounts, ProblemTotals, SeverityRanks
-from scanner.model.scans.scan import ProblemFinding, Scan
+from scanner.model.scans.scan import Scan
+from scanner.model.scans.stored_finding import ProblemFinding
 from scanner.posture.problem_ids import problem_id
 from scanner.posture.problem_rows import REFUSE_PODS
 from scanner.store.catalog.scans import find_newest_comparable, find_pruned_scans, scan_of, select_scans

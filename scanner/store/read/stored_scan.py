@@ -21,8 +21,10 @@ from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.scans.cause import CauseKind
 from scanner.model.scans.census import Census, OwnedCensus, OwnerOf
 from scanner.model.scans.finding_index import FindingIndex
+from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.method import Method
 from scanner.model.scans.opinion import Opinion
+from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.place import Places
 from scanner.model.scans.problem_history import ProblemHistory
 from scanner.model.scans.problem_numbers import (
@@ -34,21 +36,10 @@ from scanner.model.scans.problem_numbers import (
 )
 from scanner.model.scans.register import MOST_RESOLVED, RECENT, DayCounts, PolicyDays, Register, ScanLine
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
-from scanner.model.scans.scan import (
-    Coverage,
-    CoverageState,
-    Health,
-    HealthKind,
-    OutOfScope,
-    OwnedTally,
-    PolicyRecord,
-    ProblemFinding,
-    Scan,
-    ScanState,
-    StoredFinding,
-    UncoveredKind,
-)
+from scanner.model.scans.scan import Coverage, CoverageState, PolicyRecord, Scan, ScanState, UncoveredKind
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.tally import OwnedTally
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
 from scanner.store.catalog.check_names import read_check_ids
 from scanner.store.catalog.every_cluster import LastComplete, read_last_complete

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from scanner.model.outcome import SkipReason
 from scanner.model.scans.census import OwnerOf
-from scanner.model.scans.scan import OutcomeName, OwnedTally, TallyKey
+from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey
 from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.history.evaluated_sets import read_sets_of_scan
 from scanner.store.read.findings import is_open_in

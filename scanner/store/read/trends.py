@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.method import Method
 from scanner.model.scans.register import RECENT, DayCounts, PolicyDays
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
 from scanner.posture.history.rule_digests import RulesVersion, list_changed_parts
 from scanner.store.database.engine import is_among

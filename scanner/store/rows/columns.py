@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Table
 
 from scanner.model.outcome import Check, CheckKind, Errored, Evidence, Finding, Violated, WouldChange
 from scanner.model.policy import Action, Operation
-from scanner.model.scans.scan import TallyKey
+from scanner.model.scans.tally import TallyKey
 from scanner.store.rows.stored_texts import (
     decode_drift,
     decode_evidence,

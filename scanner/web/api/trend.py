@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.posture.history.daily import Day
 from scanner.report.runs.trend import day_json, fix_json, key_json
 from scanner.store import SqlReader

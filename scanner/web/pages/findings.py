@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
-from scanner.model.scans.scan import StoredFinding
+from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.severity import Severity
 from scanner.report.document.sentences import namespace_title
 from scanner.report.formats import csv

@@ -87,9 +87,8 @@ def _write_command(page: PageRequest, request: SampleRequest, policy: str) -> st
 
 def _read_size(page: PageRequest) -> SampleSize:
     """The number of items, or that of a confidence and a tolerable part, which win."""
-    confidence, tolerable = _number(page, "confidence", 0), _number(page, "tolerable", 0)
-    if confidence or tolerable:
-        return size_for(confidence, tolerable)
+    if text_of(page.request, "confidence") or text_of(page.request, "tolerable"):
+        return size_for(_number(page, "confidence", 0), _number(page, "tolerable", 0))
     return SampleSize(_number(page, "n", _DEFAULT))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CombinationNumbers, CommonFacts, FindingIndex
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.problem_facts import (
     CommonProblem,

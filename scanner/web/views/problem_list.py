@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, assert_never, overload
 from scanner.model.list_fields import SortOrder
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.finding_index import CommonPlace, FindingIndex
-from scanner.model.scans.scan import SINGLE_SCAN_STATUSES
+from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
 from scanner.report.html.change_counts import ChangeCounts
 from scanner.report.lists.filters import ListFilter
 from scanner.report.lists.problem_facts import (

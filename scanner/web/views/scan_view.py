@@ -13,7 +13,7 @@ from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.scan import ProblemFinding, StoredFinding
+from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import MarkedText

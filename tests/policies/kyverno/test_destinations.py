@@ -22,7 +22,7 @@ from scanner.cel import EvaluationError
 from scanner.cluster.outside.destinations import Destinations, parse_destinations
 from scanner.cluster.outside.http_client import HttpClient
 from scanner.errors import UsageError
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.kyverno.libraries import Call, Unavailable
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from scanner.model.scans.scan import OutOfScope, ScanState, Unneeded
+from scanner.model.scans.out_of_scope import OutOfScope, Unneeded
+from scanner.model.scans.scan import ScanState
 from scanner.policies.kyverno.legacy import LEGACY_KINDS
 from scanner.rbac import list_permissions
 from scanner.report.document.coverage import legacy_line, unneeded_of

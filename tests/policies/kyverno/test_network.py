@@ -14,7 +14,7 @@ import pytest
 from scanner.cel import EvaluationError
 from scanner.cluster.outside.destinations import parse_destinations
 from scanner.cluster.outside.http_client import HttpClient
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.libraries import Call
 from scanner.policies.language import with_options

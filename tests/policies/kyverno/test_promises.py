@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scanner.api import Auditor, InvocationResult
 from scanner.audit.findings import name_outcome
 from scanner.cluster.definitions import builtin_kinds
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from tests.documents import KINDS
 from tests.policies.kyverno.made import deployment, pod
 from tests.policies.kyverno.test_scanned import KYVERNO

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scanner.audit.redact import WITHHELD_ANY
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from tests.policies.kyverno.made import pod, policy
 from tests.policies.kyverno.serving import serving
 from tests.policies.kyverno.test_network import scan_of

@@ -10,7 +10,10 @@ import pytest
 
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind
-from scanner.model.scans.scan import HealthKind, OutcomeName, OutOfScope, Scope
+from scanner.model.scans.health import HealthKind
+from scanner.model.scans.out_of_scope import OutOfScope
+from scanner.model.scans.scan import Scope
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.kyverno.configuration import DEFAULT, NOTHING
 from scanner.policies.kyverno.family import KyvernoOptions
 from scanner.policies.kyverno.own_configuration import ConfigurationSource

@@ -14,7 +14,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.model.outcome import CheckKind, Errored, Skipped, SkipReason, Violated
 from scanner.model.release import Minor
 from scanner.model.resource import Kind, resource_of
-from scanner.model.scans.scan import HealthKind
+from scanner.model.scans.health import HealthKind
 from scanner.model.selector import parse_selector
 from scanner.policies.kyverno import health
 from scanner.policies.kyverno.bind import KyvernoContext, bind, bind_forms

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scanner.documents.pod_security import read_pod_security
-from scanner.model.scans.scan import OutcomeName
+from scanner.model.scans.tally import OutcomeName
 from scanner.policies.language import with_options
 from scanner.policies.pod_security.language import LANGUAGE, PodSecurity
 from scanner.policies.pod_security.standards import STANDARDS

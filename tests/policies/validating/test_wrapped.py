@@ -13,22 +13,11 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.model.outcome import Errored, Outcome, Passed, Violated
 from scanner.model.release import Minor
-from scanner.model.scans.scan import HealthKind
+from scanner.model.scans.health import HealthKind
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
 from scanner.policies.validating.language import Validating, bind, read_binding, read_policy
 from tests import documents
-from tests.documents import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    LIMITS,
-    PODS,
-    Document,
-    binding,
-    namespace,
-    pod,
-    policy,
-    thing,
-)
+from tests.documents import CONFIG_MAPS, DEPLOYMENTS, LIMITS, PODS, Document, binding, namespace, pod, policy, thing
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BUILTIN = KnownSchemas(builtin_schemas())
