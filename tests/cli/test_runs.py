@@ -178,7 +178,7 @@ def test_a_sheet_has_the_numbers_of_each_kind(assay: Assay, write: Write) -> Non
     assert "files have no API server that counts objects" == document["comparison"]["whyNot"]
     out = assay("runs", "1", "--db", "assay.db").stdout.decode()
     assert "v1/ConfigMap             3         2         1       -     -      1" in out
-    assert "Command      assay scan --from cluster --exclude-namespace out --skip-kind" in out
+    assert "Command        assay scan --from cluster --exclude-namespace out --skip-kind" in out
 
 
 def test_a_run_without_a_scan_has_a_sheet(assay: Assay, nights: None) -> None:
@@ -188,7 +188,7 @@ def test_a_run_without_a_scan_has_a_sheet(assay: Assay, nights: None) -> None:
 
     assert ("failed", None, []) == (document["state"], document["scan"], document["kinds"])
     assert "Run 2 of prod: failed (https://10.0.0.1:6443 cannot be reached (Connection" in ran.stdout.decode()
-    assert "Scan         none began\n" in ran.stdout.decode()
+    assert "Scan           none began\n" in ran.stdout.decode()
 
 
 def test_a_run_that_still_runs_has_a_sheet(assay: Assay, home: Path) -> None:

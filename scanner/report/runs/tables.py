@@ -17,7 +17,7 @@ from scanner.report.text.scope import exclusions_of, scope_of
 from scanner.report.text.times import duration, minute, stamp
 
 _WIDTH: Final = 80
-_LABEL: Final = 13
+_LABEL: Final = 15
 _KIND: Final = 18
 _NUMBERS: Final = (
     ("LISTED", 8),
