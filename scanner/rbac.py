@@ -18,6 +18,7 @@ from scanner.model.outcome import Gap
 from scanner.model.policy import Policy
 from scanner.model.reading import Auditability
 from scanner.model.resource import NAMESPACES, Kind
+from scanner.model.scans.scan import COUNTS_PATH
 from scanner.policies.bound_language import BoundLanguage
 from scanner.policies.language import list_deciding_kinds, list_document_kinds
 from scanner.policies.other_sources import list_rights
@@ -47,8 +48,6 @@ CONTROLLER_ACCOUNTS: Final = (
     "statefulset-controller",
 )
 """The service accounts in kube-system whose requests `assay preview` makes."""
-METRICS: Final = "/metrics"
-"""The path of the API server's metrics."""
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """A fixed moment: permissions do not depend on the time, as policy exceptions do."""
@@ -290,7 +289,7 @@ def _metrics_permissions(options: Options) -> Iterator[Permission]:
     if not options.scope.namespaces:
         without = "the objects of a scan are not compared with the API server's own counts"
         yield Permission(
-            "", "", "get", why="the API server's own counts of objects", optional=True, without=without, url=METRICS
+            "", "", "get", why="the API server's own counts of objects", optional=True, without=without, url=COUNTS_PATH
         )
 
 

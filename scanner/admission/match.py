@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scanner.errors import ConfigurationError
-from scanner.model.policy import MatchResources, Operation, Rule
+from scanner.model.policy import MatchResources, Operation, Policy, Rule
 from scanner.model.resource import Kind
 
 _NEVER = frozenset(
@@ -88,6 +88,11 @@ def applies(match: MatchResources, target: MatchTarget) -> Kind | None:
 def could_match(rule: Rule, kind: Kind, operations: Iterable[str]) -> bool:
     """Return whether a rule can match a main-resource request on objects of a kind; names of objects are ignored."""
     return any(_matches(rule, kind, operation, None, kind.namespaced) for operation in operations)
+
+
+def could_match_write(policy: Policy, kind: Kind) -> bool:
+    """Return whether a policy can match the creation or the update of objects of a kind; names of objects are ignored."""
+    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in (policy.match.rules if policy.match else ()))
 
 
 def _find_first_match(rules: tuple[Rule, ...], match_policy: str, target: MatchTarget) -> Kind | None:

@@ -262,27 +262,11 @@ class PageEvaluator:
             why = f"internal error while policy {bound.policy.name} was evaluated: {type(error).__name__}; please report it"
             tally.gaps.append(Gap(GapKind.EVALUATION, _name_place(resource.kind, resource), why))
             return False
-        if tally.last_use.worst > tally.budget_use.get(bound.policy.key, 0.0):
-            tally.budget_use[bound.policy.key] = tally.last_use.worst
-        if withheld is not None:
-            tally.redacted[bound.policy.key] += sum(map(count_redacted, invocation_results))
         tally.findings.extend(findings)
         tally.changing.extend(changing)
-        bindings = dict.fromkeys(invocation_result.invocation.binding.key for invocation_result in invocation_results)
-        tally.matched.update(bindings.keys())
-        if bound.policy.param_kind:
-            tally.without_param.update(
-                invocation_result.invocation.binding.key
-                for invocation_result in invocation_results
-                if not invocation_result.check_results
-            )
-        tally.tallies.update(
-            make_tally_key(invocation_result, check_result, bound, resource.kind)
-            for invocation_result in invocation_results
-            for check_result in invocation_result.check_results
-        )
-        for invocation_result in invocation_results:
-            tally.mark(invocation_result)
+        tally.count(bound, resource.kind, invocation_results)
+        if withheld is not None:
+            tally.redacted[bound.policy.key] += sum(map(count_redacted, invocation_results))
         return bool(invocation_results)
 
     def _make_findings(
@@ -451,7 +435,19 @@ class _PageTally:
         if len(self.places) < len(self.findings):
             self.places += [len(self.examined) - 1] * (len(self.findings) - len(self.places))
 
-    def mark(self, invocation_result: InvocationResult) -> None:
+    def count(self, bound: BoundPolicy, listed: Kind, invocation_results: tuple[InvocationResult, ...]) -> None:
+        """Count the results of a policy for the object, and the largest share of the cost budget among them."""
+        key = bound.policy.key
+        if self.last_use.worst > self.budget_use.get(key, 0.0):
+            self.budget_use[key] = self.last_use.worst
+        self.matched.update(dict.fromkeys(result.invocation.binding.key for result in invocation_results).keys())
+        for result in invocation_results:
+            if bound.policy.param_kind and not result.check_results:
+                self.without_param[result.invocation.binding.key] += 1
+            self.tallies.update(make_tally_key(result, check, bound, listed) for check in result.check_results)
+            self._mark(result)
+
+    def _mark(self, invocation_result: InvocationResult) -> None:
         """Put the object into the set of an invocation and its results."""
         checks = list_reasons(invocation_result.check_results)
         self.sets[SetKey(get_invocation_key(invocation_result.invocation), checks)] |= self.bit

@@ -96,7 +96,7 @@ def _get_panel(param: object) -> str:
 
 def load(entry: Entry) -> typer.Typer:
     """An application with one command, or one group of commands, which take values from the configuration."""
-    from scanner.cli.commands.catalog import configure
+    from scanner.cli.commands.configured import configure
 
     module = import_module(f"scanner.cli.commands.{entry.name.replace('-', '_')}")
     one = typer.Typer(rich_markup_mode=None, add_completion=False)

@@ -59,6 +59,11 @@ class Configuration:
         return (value for value in self.values.values() if value.source is not ValueSource.DEFAULT)
 
 
+def is_given(named: str, environment: Mapping[str, str]) -> bool:
+    """Return whether there is a file, or a variable that sets something. Raises UsageError for an empty name of a file."""
+    return find_file(named, environment, Path()) is not None or bool(select_variables(environment))
+
+
 def read(settings: Iterable[Setting], named: str, environment: Mapping[str, str]) -> Configuration:
     """The configuration of this environment, and of the file that is `named` or found. Raises UsageError for the first error."""
     settings = tuple(settings)

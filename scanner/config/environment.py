@@ -41,7 +41,11 @@ def is_foreign(name: str) -> bool:
 
 def select_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that set something, by name."""
-    return {name: environment[name] for name in sorted(environment) if name.startswith(PREFIX) and not is_foreign(name)}
+    return {
+        name: environment[name]
+        for name in sorted(environment)
+        if name.startswith(PREFIX) and name not in _OWN and not is_foreign(name)
+    }
 
 
 def report_unknown(names: Iterable[str], known: Iterable[str]) -> Iterator[UsageError]:

@@ -31,14 +31,14 @@ class Sources:
         """
         self._flags = flags
         self._keys = {flag.parameter: key_of_flag(flag) for flag in flags}
-        self._configuration = configuration
+        self.configuration = configuration
         self._given = {flag.name: value for flag in flags if (value := self._find_value(flag, typed))}
         self._left_out = find_left_out(self._given, _select_rules(flags))
 
     def list_used(self) -> Iterator[SettingValue]:
         """The values of the environment and of the file that the command uses."""
         lower = (self._keys[flag.parameter] for flag in self._flags if self._find_lower_value(flag))
-        return (self._configuration.values[key] for key in lower)
+        return (self.configuration.values[key] for key in lower)
 
     def collect_values(self) -> dict[str, object]:
         """The values that differ from those of the command line, by parameter."""
@@ -77,7 +77,7 @@ class Sources:
             return SourcedValue(
                 make_plain(value), ValueSource.FLAG, name, is_default=_is_nothing(value) or value == flag.default
             )
-        effective = self._configuration.values.get(self._keys[flag.parameter])
+        effective = self.configuration.values.get(self._keys[flag.parameter])
         if effective is None or effective.source is ValueSource.DEFAULT:
             return None
         value = effective.value

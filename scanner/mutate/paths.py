@@ -21,6 +21,14 @@ def make_element_key(schema: Schema, of: MergedListType, element: object) -> str
     return _make_key(schema, of, element) if of.keys else f"[={_write_scalar(element)}]"
 
 
+def place_element(schema: Schema, of: MergedListType, at: int, element: object) -> str:
+    """The path element of an element, or its index `at` if its list is not associative or it has no key."""
+    try:
+        return make_element_key(schema, of, element) if of.associative else str(at)
+    except BadElement:
+        return str(at)
+
+
 def _make_key(schema: Schema, of: MergedListType, element: object) -> str:
     if element is None:
         raise BadElement("associative list with keys may not have a null element")

@@ -28,7 +28,7 @@ from scanner.mutate.gotypes import (
     get_fields,
     is_known,
 )
-from scanner.mutate.paths import BadElement, make_element_key
+from scanner.mutate.paths import place_element
 from scanner.mutate.schema import Atom, MergedListType, MergedMapType, Scalar, Schema
 
 Order: TypeAlias = Callable[[JsonObject, Mapping[str, GoField]], Iterable[str]]
@@ -253,19 +253,17 @@ class Rewriting:
             element
             if id(element) in same and isinstance(element, dict | list)
             else self.rewrite_value(
-                of.element, go.element, element, partners.get(self._make_key(of, at, element)), place.index(at)
+                of.element,
+                go.element,
+                element,
+                partners.get(place_element(self._schema, of, at, element)),
+                place.index(at),
             )
             for at, element in enumerate(value)
         ]
 
     def _index_stored(self, of: MergedListType, stored: list[Json]) -> dict[str, Json]:
-        return {self._make_key(of, at, element): element for at, element in enumerate(stored)}
-
-    def _make_key(self, of: MergedListType, at: int, element: Json) -> str:
-        try:
-            return make_element_key(self._schema, of, element) if of.associative else str(at)
-        except BadElement:
-            return str(at)
+        return {place_element(self._schema, of, at, element): element for at, element in enumerate(stored)}
 
     def _rewrite_map(self, ref: Json, go: GoMap, value: Json, before: Json, place: FieldPlace) -> Json:
         if not isinstance(value, dict):

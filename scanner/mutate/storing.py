@@ -17,7 +17,7 @@ from scanner.mutate.decoding import DecoderEnded, UnstructuredDecoder
 from scanner.mutate.defaulting import set_defaults
 from scanner.mutate.gotypes import is_known
 from scanner.mutate.operations import is_same_json
-from scanner.mutate.paths import BadElement, make_element_key
+from scanner.mutate.paths import place_element
 from scanner.mutate.registry import keep_metadata
 from scanner.mutate.registry.conversion import reject_unconvertible
 from scanner.mutate.registry.restoring import complete, restore
@@ -128,14 +128,8 @@ class _Pruning:
             return after
 
     def _prune_list(self, of: MergedListType, before: list[Json], after: list[Json]) -> list[Json]:
-        partners = {self._make_key(of, at, element): element for at, element in enumerate(before)}
+        partners = {place_element(self._schema, of, at, element): element for at, element in enumerate(before)}
         return [
-            self.prune_value(of.element, partners.get(self._make_key(of, at, element)), element)
+            self.prune_value(of.element, partners.get(place_element(self._schema, of, at, element)), element)
             for at, element in enumerate(after)
         ]
-
-    def _make_key(self, of: MergedListType, at: int, element: Json) -> str:
-        try:
-            return make_element_key(self._schema, of, element) if of.associative else str(at)
-        except BadElement:
-            return str(at)

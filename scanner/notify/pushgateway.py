@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,21 +13,16 @@ from threading import Thread
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-import urllib3
 from prometheus_client import push_to_gateway, pushadd_to_gateway
 from prometheus_client.registry import Collector
-from urllib3.exceptions import HTTPError
-from urllib3.util import Timeout
 
 from scanner.errors import UsageError
-from scanner.notify.webhook import reason_of
+from scanner.notify.requests import FAILURES, describe_status, reason_of, send
 
 SECONDS: Final = 10.0
 """The time limit of a push, the look-up of the host included."""
 _SCHEMES: Final = ("http", "https")
 _TOKEN: Final = re.compile(r"[!-~]+")
-_ACCEPTED: Final = range(200, 300)
-_MOVED: Final = range(300, 400)
 _FAULTS: Final = {
     400: "it rejects the metrics",
     401: "it rejects the credentials",
@@ -108,25 +102,7 @@ def _group(cluster: str) -> dict[str, str]:
 
 def _send(method: str, url: str, data: bytes, *, headers: dict[str, str], seconds: float) -> str:
     try:
-        with urllib3.PoolManager(ssl_context=ssl.create_default_context(), retries=False) as pool:
-            response = pool.request(
-                method,
-                url,
-                body=data,
-                headers=headers,
-                timeout=Timeout(total=seconds),
-                redirect=False,
-                preload_content=False,
-            )
-            response.release_conn()
-    except (HTTPError, OSError, ValueError) as error:
+        status = send(method, url, data, headers=headers, seconds=seconds)
+    except FAILURES as error:
         return reason_of(error, seconds)
-    return _fault(response.status)
-
-
-def _fault(status: int) -> str:
-    if status in _ACCEPTED:
-        return ""
-    if status in _MOVED:
-        return f"the server sends to another address (status {status}), and credentials are not sent there: correct the URL"
-    return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
+    return describe_status(status, _FAULTS, moved="and credentials are not sent there")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 import hmac
-import ssl
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
@@ -18,11 +17,10 @@ from threading import Event, Thread
 from typing import Final
 from urllib.parse import urlsplit
 
-import urllib3
-from urllib3.exceptions import HTTPError
-from urllib3.util import Timeout
+from urllib3.exceptions import SSLError
 
 from scanner.errors import UsageError
+from scanner.notify.requests import FAILURES, describe_status, reason_of, send
 
 SECONDS: Final = 20.0
 """The time limit of a delivery, with all its attempts."""
@@ -31,8 +29,6 @@ _PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The seconds before each attempt."""
 _PREFIX: Final = "whsec_"
 _KEY_BYTES: Final = range(24, 65)
-_ACCEPTED: Final = range(200, 300)
-_MOVED: Final = range(300, 400)
 _LATER: Final = frozenset({408, 425, 429, *range(500, 600)})
 """The statuses after which another attempt may succeed."""
 _FAULTS: Final = {
@@ -101,11 +97,11 @@ def deliver(
     stopped = Event()
     answers: dict[int, str] = {}
 
-    def send(number: int) -> None:
+    def attempt(number: int) -> None:
         answers[number] = _send(deliveries[number], end, pauses, stopped)
 
     # A look-up of a host has no time limit, nor has a response that arrives byte by byte.
-    threads = [Thread(target=send, args=(number,), daemon=True) for number in range(len(deliveries))]
+    threads = [Thread(target=attempt, args=(number,), daemon=True) for number in range(len(deliveries))]
     try:
         for thread in threads:
             thread.start()
@@ -139,43 +135,7 @@ def _attempt(delivery: Delivery, seconds: float) -> tuple[str, bool]:
         "webhook-signature": sign(delivery.webhook.key, delivery.id, now, delivery.body),
     }
     try:
-        with urllib3.PoolManager(ssl_context=ssl.create_default_context(), retries=False) as pool:
-            response = pool.request(
-                "POST",
-                delivery.webhook.url,
-                body=delivery.body,
-                headers=headers,
-                timeout=Timeout(total=max(seconds, 0.001)),
-                redirect=False,
-                preload_content=False,
-            )
-            response.release_conn()
-    except (HTTPError, OSError, ValueError) as error:
-        return reason_of(error, seconds), not isinstance(error, urllib3.exceptions.SSLError)
-    return _fault(response.status), response.status in _LATER
-
-
-def _fault(status: int) -> str:
-    if status in _ACCEPTED:
-        return ""
-    if status in _MOVED:
-        return f"the server sends to another address (status {status}), which Assay does not follow: correct the URL"
-    return f"{_FAULTS.get(status, 'the server failed')} (status {status})"
-
-
-# The reason of a failed request to a receiver, in words that have nothing of its URL.
-
-
-def reason_of(error: Exception, seconds: float) -> str:
-    """The reason of a failure, without the texts of the error, which can have the URL. `seconds` was the time limit."""
-    match error:
-        case urllib3.exceptions.NameResolutionError():
-            return "the host cannot be found"
-        case urllib3.exceptions.NewConnectionError():
-            return "the connection was refused"
-        case urllib3.exceptions.ConnectTimeoutError() | urllib3.exceptions.ReadTimeoutError():
-            return f"no response within {seconds:.3g} seconds"
-        case urllib3.exceptions.SSLError():
-            return "the certificate cannot be verified"
-        case _:
-            return f"the connection failed ({type(error).__name__})"
+        status = send("POST", delivery.webhook.url, delivery.body, headers=headers, seconds=max(seconds, 0.001))
+    except FAILURES as error:
+        return reason_of(error, seconds), not isinstance(error, SSLError)
+    return describe_status(status, _FAULTS, moved="which Assay does not follow"), status in _LATER

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
@@ -17,11 +17,13 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap
 from scanner.model.population import GroupKind
 from scanner.model.resource import Kind, Page, UserInfo
-from scanner.model.scans.opinion import Opinion
 from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan, ScanEnd, ScanStart, ServerCounts
 from scanner.mutate.schema import Schemas
 from scanner.policies.plan import KindPlan
+
+if TYPE_CHECKING:
+    from scanner.model.scans.opinion import Opinion
 
 
 @dataclass(frozen=True, slots=True)

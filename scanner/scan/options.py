@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from scanner.admission.auditability import OPERATIONS
 from scanner.model.outcome import Gap
@@ -13,9 +14,11 @@ from scanner.model.resource import Kind, UserInfo
 from scanner.model.scans.method import Method
 from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import FILES, SILENCE, ClusterIdentity, Scope
-from scanner.model.waiver import WaiverSet
 from scanner.policies.language import LANGUAGES, Language
 from scanner.scan.documents import Manifest
+
+if TYPE_CHECKING:
+    from scanner.model.waiver import WaiverSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,18 +88,9 @@ def read_policy_set(
         reader.add(noun)
     reader.read_params()
     policies = {policy.key: policy for policy in reader.policies}
-    assumed = tuple(
-        binding
-        for name, action in selection.assume_bound
-        for binding in _assume_bindings(name, action, policies, reader, selection.languages)
-    )
+    assumed = _assume_all(selection, policies, reader)
     bindings = (*reader.bindings, *assumed)
     scope = selection.scope
-    for name, _ in selection.assume_bound:
-        if not _is_selected(name, scope.policies):
-            raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
-    for binding in assumed:
-        _reject_bound(policies[binding.policy_key], reader.bindings)
     if reader.is_complete:
         _reject_unknown(scope.policies, {name for _, name in policies}, "--policy")
         _reject_unknown(scope.bindings, {binding.name for binding in bindings}, "--binding")
@@ -112,11 +103,7 @@ def read_policy_set(
     copies = dict(_find_generated(selection.languages, selected, tuple(policies.values())))
     selected_policies = tuple(policy for policy in selected if policy.key not in copies)
     selected_bindings = tuple(
-        binding
-        for binding in bindings
-        if (binding.assumed or _is_selected(binding.name, scope.bindings))
-        and _is_selected(binding.policy_name, scope.policies)
-        and binding.policy_key not in copies
+        binding for binding in bindings if _has_selected(scope, binding) and binding.policy_key not in copies
     )
     unbound = _find_unbound((policy for policy in selected_policies if policy.language in bindable), bindings)
     joining = (*unbound, *_find_dangling(selected_bindings, policies)) if reader.is_complete else ()
@@ -129,6 +116,28 @@ def read_policy_set(
         supporting=tuple(reader.supporting),
         outside=tuple(reader.outside),
     )
+
+
+def _assume_all(
+    selection: PolicySelection, policies: Mapping[PolicyKey, Policy], reader: DocumentReader
+) -> tuple[Binding, ...]:
+    """The bindings that `--assume-bound` makes up. Raises UsageError for a policy that is left out or bound."""
+    assumed = tuple(
+        binding
+        for name, action in selection.assume_bound
+        for binding in _assume_bindings(name, action, policies, reader, selection.languages)
+    )
+    for name, _ in selection.assume_bound:
+        if not _is_selected(name, selection.scope.policies):
+            raise UsageError(f"--assume-bound {name}: --policy leaves that policy out; name it there as well")
+    for binding in assumed:
+        _reject_bound(policies[binding.policy_key], reader.bindings)
+    return assumed
+
+
+def _has_selected(scope: Scope, binding: Binding) -> bool:
+    is_named = binding.assumed or _is_selected(binding.name, scope.bindings)
+    return is_named and _is_selected(binding.policy_name, scope.policies)
 
 
 def _find_generated(

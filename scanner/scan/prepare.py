@@ -274,16 +274,7 @@ def _make_plan(
         *find_unknown_param_kinds(bound, params, discovery),
         *load_params(listing, params, bound, policy_set, unlisted=defined),
         *load_inventory(listing, languages, readers),
-        *(
-            make_policy_gap(bound_policy, "it needs namespaces, which could not be listed")
-            for bound_policy in bound
-            if namespaces.gap and needs_namespaces(bound_policy)
-        ),
-        *(
-            make_policy_gap(bound_policy, unknown[bound_policy.policy.key])
-            for bound_policy in bound
-            if bound_policy.policy.key in unknown
-        ),
+        *_list_unevaluable(bound, namespaces, unknown),
     )
     labels = {gap.where for gap in unevaluable}
     evaluable = tuple(bound_policy for bound_policy in bound if policy_label(bound_policy.policy.key) not in labels)
@@ -323,6 +314,18 @@ def _make_plan(
         uncovered=find_uncovered(kinds, plans, others, context.operations),
         undecided=frozenset(bound_policy.policy.key for bound_policy, _ in doubts),
     )
+
+
+def _list_unevaluable(
+    bound: Iterable[BoundPolicy], namespaces: ListedNamespaces, unknown: Mapping[PolicyKey, str]
+) -> Iterator[Gap]:
+    """The policies that need namespaces, which could not be listed, or an `unknown` conversion, by its reason."""
+    for bound_policy in bound:
+        if namespaces.gap and needs_namespaces(bound_policy):
+            yield make_policy_gap(bound_policy, "it needs namespaces, which could not be listed")
+    for bound_policy in bound:
+        if bound_policy.policy.key in unknown:
+            yield make_policy_gap(bound_policy, unknown[bound_policy.policy.key])
 
 
 def _find_conversions(

@@ -16,11 +16,11 @@ from scanner.cli.commands import runs
 from scanner.cli.commands.catalog import (
     DEFINERS,
     SCHEDULE,
-    configure_command,
     find_key,
     list_defining_flags,
     list_settings,
 )
+from scanner.cli.commands.configured import WITHOUT_SETTINGS, configure_command
 from scanner.config.combinations import FLAG_RULES, Requires
 from scanner.config.environment import is_foreign
 from scanner.config.flags import list_flags
@@ -377,6 +377,13 @@ def test_descriptions_and_owners_come_from_the_file(assay: Assay, write: Write) 
     )
     [finding] = as_list(assay("scan", "-o", "json").report["findings"])
     assert ("blue", "critical") == (dig(finding, "owner"), dig(finding, "severity"))
+
+
+def test_the_commands_without_settings_are_known() -> None:
+    """The flag --config follows from the flags of a command, whose settings are not imported to know this."""
+    commands = [command for entry in ENTRIES for command in _commands(load(entry))]
+    without = {name for name, command in commands if not any(map(find_key, list_flags(command)))}
+    assert without == WITHOUT_SETTINGS
 
 
 def test_other_commands_share_the_settings_of_equal_flags() -> None:

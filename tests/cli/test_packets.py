@@ -26,6 +26,8 @@ from tests.thorough import examples
 
 FLIPS = examples(200)
 OBJECT = ["apiVersion", "kind", "namespace", "name", "uid"]
+DAY = "2030-06-30"
+"""The day of the report of the packet with everything: a waiver applies on this day alone, another one ended before."""
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted"}
 
 
@@ -85,9 +87,19 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = [namespace, *pods, *failing_policies()]
     (home / "own/all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": own}))
     run(home, "scan", "-q", "--from", EXAMPLES / "cluster", "--from", "own", *POLICIES, "--snapshot", "x.snapshot")
-    made = run(home, "sample", "--n", "500", "--seed", "s", "--snapshot", "x.snapshot", "--out", "p.zip")
+    waivers = (waiver("ended", "2030-06-01", "2030-06-29"), waiver("accepted", DAY, DAY))
+    (home / "waivers.yaml").write_text("\n---\n".join(map(json.dumps, waivers)))
+    flags = ("--n", "500", "--seed", "s", "--snapshot", "x.snapshot", "--waivers", "waivers.yaml", "--at", DAY)
+    made = run(home, "sample", *flags, "--out", "p.zip")
     assert 0 == made.returncode, made.stderr
     return home
+
+
+def waiver(name: str, since: str, until: str) -> dict[str, Any]:
+    """A waiver of the pod that is below the level of its namespace, from one day until another."""
+    people = {"requestedBy": "ann", "approvedBy": "bob", "ticket": "SEC-1", "reason": "The <vendor> needs it."}
+    spec = {"policy": "pod-security", "namespace": "levels", "object": "Pod/b", "from": since, "until": until, **people}
+    return {"apiVersion": "assay.dev/v1alpha1", "kind": "Waiver", "metadata": {"name": name}, "spec": spec}
 
 
 def failing_policies() -> list[dict[str, Any]]:
@@ -153,8 +165,30 @@ def test_the_page_is_complete_and_loads_nothing(everything: Path) -> None:
     assert [] == [address for address in re.findall(r'(?:href|src|action)="([^"]*)"', page) if address[0] != "#"][1:]
     assert "default-src 'none'" in page
     assert "<mark>" in page
-    assert "waived by" not in page
     assert "ask the sender for the SHA-256" in page
+
+
+def test_a_waived_finding_has_its_waiver_as_of_the_date_and_is_reproduced(everything: Path) -> None:
+    """The verdict is what it was. Who has the packet alone reads the reason and the approver; a waiver that ended is none."""
+    parts = members(everything / "p.zip")
+    items = [orjson.loads(parts[name]) for name in parts if name.startswith("items/")]
+    (item,) = [each for each in items if (each["object"]["kind"], each["object"]["metadata"]["name"]) == ("Pod", "b")]
+    page = parts["index.html"].decode()
+
+    assert {("pod-security", "accepted")} == {
+        (each["policy"], each["waiver"]["name"]) for each in item["findings"] if each["waiver"]
+    }
+    assert [("accepted", DAY, DAY, "bob")] == [
+        (each["name"], each["from"], each["until"], each["approvedBy"]) for each in item["waivers"]
+    ]
+    assert [item["id"]] == [each["id"] for each in items if each["waivers"]]
+    assert ("PodSecurity", "violated", True) in {
+        (each["language"], each["outcome"], each["denies"]) for each in item["verdicts"]
+    }
+    assert f"waived by accepted until {DAY}" in page
+    assert "The &lt;vendor&gt; needs it." in page
+    assert "ended" not in re.findall(r"waived by (\w+)", page)
+    assert 0 == run(everything, "reperform", "p.zip").returncode
 
 
 def test_the_digests_are_those_of_the_report(everything: Path) -> None:

@@ -47,6 +47,22 @@ WRITING = (
 )
 
 
+DEFINING = ("scanner.cli.commands.report", "scanner.cli.commands.scan", "scanner.cli.commands.serve")
+OF_OTHER_COMMANDS = (
+    *DEFINING,
+    "jinja2",
+    "kubernetes",
+    "scanner.cluster.requests.credential_plugin",
+    "scanner.model.scans.opinion",
+    "scanner.model.waiver",
+    "scanner.posture.waivers",
+    "scanner.rbac",
+    "scanner.store",
+    "scanner.web",
+    "sqlalchemy",
+)
+
+
 def imported_by(*arguments: str) -> set[str]:
     """The modules that a command imported when it ended."""
     program = (
@@ -88,3 +104,20 @@ def test_a_list_of_scans_imports_nothing_that_writes_or_compares(tmp_path: Path)
 
     assert "scanner.store.reader" in modules
     assert [] == sorted(set(WRITING) & modules)
+
+
+@pytest.mark.parametrize("command", ["check", "preview", "scans", "findings", "db"])
+def test_a_command_does_not_import_the_commands_that_define_settings(command: str) -> None:
+    """Their flags are needed only where a file or a variable has a value."""
+    assert [] == sorted({"scanner.cli.commands.catalog", *DEFINING} & imported_by(command, "--help"))
+
+
+def test_a_check_imports_nothing_of_scans_and_posture(tmp_path: Path) -> None:
+    """A manifest is decided without stores, scores, waivers and rights."""
+    manifest, cluster = tmp_path / "web.json", tmp_path / "cluster.json"
+    manifest.write_text('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}')
+    cluster.write_text('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}')
+    modules = imported_by("check", "-f", str(manifest), "--against", str(cluster), "--allow-unjudged", "-o", "json")
+
+    assert "scanner.preview.check" in modules
+    assert [] == sorted(set(OF_OTHER_COMMANDS) & modules)

@@ -215,17 +215,16 @@ def _remove_mutation(name: str, _: Random) -> RuleChange:
 
 
 def _demand_of_workloads(name: str, chance: Random) -> RuleChange:
-    """A rule about the workloads themselves: they can not be edited, and ReplicaSets not be scaled."""
+    """A rule about the workloads themselves: they can not be edited."""
     resources, group = chance.choice(
-        (
-            ("deployments", "apps"),
-            ("replicasets", "apps"),
-            ("statefulsets", "apps"),
-            ("daemonsets", "apps"),
-            ("jobs", "batch"),
-        )
+        (("deployments", "apps"), ("statefulsets", "apps"), ("daemonsets", "apps"), ("jobs", "batch"))
     )
     return _flip(name, "int(object.spec.template.metadata.labels.size) > 4", resources, group)
+
+
+def _demand_of_replica_sets(name: str, _: Random) -> RuleChange:
+    """A rule about ReplicaSets: some can not be scaled, nor made for the next template of their Deployment."""
+    return _flip(name, "int(object.spec.template.metadata.labels.size) > 4", "replicasets", "apps")
 
 
 def _freeze_pods(name: str, chance: Random) -> RuleChange:
@@ -246,6 +245,7 @@ STORIES: Final[Sequence[Callable[[str, Random], RuleChange]]] = (
     _bind,
     _remove_mutation,
     _demand_of_workloads,
+    _demand_of_replica_sets,
     _freeze_pods,
 )
 """Each makes a change in a namespace of some name."""
@@ -328,7 +328,7 @@ class Observed:
 
 
 _ACTIONS: Final = ("recreate", "finalize", "edit", "update")
-_COLUMNS: Final = ("denied", *_ACTIONS)
+COLUMNS: Final = ("denied", *_ACTIONS)
 _SIGNS: Final = {"newlyDenied": "+", "newlyAdmitted": "-"}
 
 
@@ -348,7 +348,7 @@ class Compared:
         for answer in ("differs", "notAsked"):
             if number := self.asked[answer]:
                 yield f"{self.change.namespace} ({self.change.title}): the API server was asked about {number} requests: {answer}"
-        for action in _COLUMNS:
+        for action in COLUMNS:
             predicted, happened = getattr(self.predicted, action), getattr(self.happened, action)
             where = f"{self.change.namespace} ({self.change.title}): {action}"
             yield from (f"{where}: {name} was predicted, and did not happen" for name in sorted(predicted - happened))
@@ -616,10 +616,10 @@ def running_cluster(assets: Path, folder: Path) -> Iterator[ApiServer]:
 
 def write_table(compared: Iterable[Compared]) -> Iterator[str]:
     """A line for each change, with the numbers that were predicted, and those that happened if they differ."""
-    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in _COLUMNS) + "     ASKED"
+    yield f"{'CHANGE':60} {'WORKLOADS':>9} " + " ".join(f"{action.upper():>9}" for action in COLUMNS) + "     ASKED"
     for each in compared:
         cells = []
-        for action in _COLUMNS:
+        for action in COLUMNS:
             predicted, happened = getattr(each.predicted, action), getattr(each.happened, action)
             cells.append(f"{len(predicted)}" if predicted == happened else f"{len(predicted)}≠{len(happened)}")
         yield (

@@ -12,10 +12,10 @@ from random import Random
 import pytest
 
 from tests.integration.apiserver import ApiServer
-from tests.integration.previewed import KINDS, STORIES, Run, list_changes, running_cluster, write_table
+from tests.integration.previewed import COLUMNS, KINDS, STORIES, Run, list_changes, running_cluster, write_table
 
 SEED = 20261128
-WORKLOADS = 120
+WORKLOADS = 130
 WITHOUT_MINUTES = tuple(kind for kind in KINDS if kind != "CronJob")
 """The kinds whose pods begin at once; those of a CronJob begin with a minute."""
 
@@ -35,7 +35,5 @@ def test_what_is_predicted_of_a_change_happens(server: ApiServer, tmp_path: Path
 
     print(*write_table(compared), sep="\n")  # noqa: T201 - what `pytest -s` is for
     assert [] == [line for each in compared for line in each.list_differences()]
-    assert all(
-        any(getattr(each.predicted, name) for each in compared) for name in ("denied", "recreate", "finalize", "edit")
-    )
+    assert all(any(getattr(each.predicted, name) for each in compared) for name in COLUMNS)
     assert any(each.asked["agrees"] for each in compared)

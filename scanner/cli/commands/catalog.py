@@ -1,19 +1,13 @@
-"""The settings, which follow from the flags of `scan`, `report` and `serve` and from the schedule of `runs`; and their values for every command."""
+"""The settings, which follow from the flags of `scan`, `report` and `serve` and from the schedule of `runs`."""
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
-
-import typer
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from scanner.cli.commands import report, runs, scan, serve
-from scanner.config.current import use_configuration
 from scanner.config.flags import Flag, list_flags, make_key, make_plain
 from scanner.errors import UsageError
 
@@ -148,80 +142,7 @@ def _check_selector(text: str, name: str) -> None:
 
 def _name_errors(name: str, parse: Callable[[], object]) -> None:
     """Put a name before the message of a parser. Raises UsageError."""
-    from scanner.errors import UsageError
-
     try:
         parse()
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from error
-
-
-# Gives every command the values of the environment and of `assay.yaml` for the flags that the user leaves out.
-
-Command: TypeAlias = Callable[..., None]
-
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="PATH",
-        help="Configuration file. Default: ASSAY_CONFIG, ./assay.yaml, assay/assay.yaml in $XDG_CONFIG_HOME.",
-        show_default=False,
-    ),
-]
-_CONFIG: Final = "config"
-_CONTEXT: Final = "context_of_flags"
-
-
-def configure(application: typer.Typer) -> None:
-    """Configure every command of an application and of its groups."""
-    for command in application.registered_commands:
-        if command.callback is not None:
-            command.callback = configure_command(command.callback)
-    for group in application.registered_groups:
-        if group.typer_instance is not None:
-            configure(group.typer_instance)
-
-
-def configure_command(command: Command) -> Command:
-    """A command with the flag `--config`; the same command if none of its flags is a setting."""
-    signature = inspect.signature(command, eval_str=True)
-    flags = list_flags(command)
-    own_context = next((name for name, each in signature.parameters.items() if each.annotation is typer.Context), None)
-    if _CONFIG in signature.parameters or not any(map(find_key, flags)):
-        return command
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        from scanner.config.configuration import read
-        from scanner.config.sources import Sources
-
-        context: typer.Context = values[own_context] if own_context else values.pop(_CONTEXT)
-        configuration = read(list_settings(), str(values.pop(_CONFIG) or ""), os.environ)
-        sources = Sources(flags, _collect_typed(context, values), find_key, configuration=configuration)
-        try:
-            with use_configuration(configuration, sources.list_used()):
-                command(**(values | sources.collect_values()))
-        except UsageError as error:
-            raise sources.add_places(error) from error
-
-    added = [
-        *([] if own_context else [_make_keyword(_CONTEXT, typer.Context)]),
-        _make_keyword(_CONFIG, ConfigOption, None),
-    ]
-    run.__signature__ = inspect.Signature([*signature.parameters.values(), *added])  # type: ignore[attr-defined]
-    # typer would evaluate the annotations of the command a second time.
-    run.__annotations__ = {}
-    return run
-
-
-def _make_keyword(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _collect_typed(context: typer.Context, values: Mapping[str, object]) -> dict[str, object]:
-    """The values of the flags that the user typed, by parameter."""
-    sources = {name: context.get_parameter_source(name) for name in values}
-    return {
-        name: values[name] for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
-    }

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scanner.cli.commands.catalog import DEFINERS, ConfigOption, find_key, list_settings
+from scanner.cli.commands.catalog import DEFINERS, find_key, list_settings
+from scanner.cli.commands.configured import ConfigOption
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.errors import UsageError
 

@@ -16,7 +16,7 @@ from datetime import MAXYEAR, UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from scanner.cel import Decider
@@ -34,10 +34,12 @@ from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
 from scanner.model.resource import ANONYMOUS, Kind, ObjectKey, Page, UserInfo
-from scanner.model.scans.scan import ClusterIdentity, ServerCounts
-from scanner.rbac import METRICS, Permission
+from scanner.model.scans.scan import COUNTS_PATH, ClusterIdentity, ServerCounts
 from scanner.scan.edges import Discovery
 from scanner.scan.lists import decode_objects
+
+if TYPE_CHECKING:
+    from scanner.rbac import Permission
 
 CHUNK_SIZE: Final = 500
 _AT_ONCE: Final = 8
@@ -431,16 +433,16 @@ _BY_NAME: Final = re.compile(rb'^apiserver_storage_objects\{resource="([^"\\\n]+
 def read_object_counts(session: ApiSession, username: Callable[[], str]) -> ServerCounts:
     """The counts of a server, or the reason why there are none; `username` names the user in a message about a missing right."""
     try:
-        answer = session.get(METRICS, accept="text/plain", attempts=1)
+        answer = session.get(COUNTS_PATH, accept="text/plain", attempts=1)
     except (NoResponse, ClusterError) as error:
-        return ServerCounts(why_not=f"cannot read {METRICS}: {error}")
+        return ServerCounts(why_not=f"cannot read {COUNTS_PATH}: {error}")
     if answer.status == _NOT_COUNTED:
-        grant = f"Grant `get` on the non-resource URL {METRICS}"
-        return ServerCounts(why_not=f"cannot read {METRICS}: forbidden for {username()}. {grant}")
+        grant = f"Grant `get` on the non-resource URL {COUNTS_PATH}"
+        return ServerCounts(why_not=f"cannot read {COUNTS_PATH}: forbidden for {username()}. {grant}")
     if answer.status != _COUNTED:
-        return ServerCounts(why_not=f"cannot read {METRICS}: the server answered {answer.status}")
+        return ServerCounts(why_not=f"cannot read {COUNTS_PATH}: the server answered {answer.status}")
     counts = parse_object_counts(answer.data)
-    return ServerCounts(counts, "" if counts else f"{METRICS} has no counts of objects")
+    return ServerCounts(counts, "" if counts else f"{COUNTS_PATH} has no counts of objects")
 
 
 def parse_object_counts(metrics: bytes) -> dict[str, int]:

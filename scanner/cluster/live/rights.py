@@ -8,12 +8,14 @@ only the authorizer knows the decisions of its webhooks and other modes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scanner.cluster.requests.session import ApiSession, NoResponse
 from scanner.errors import ClusterError, UsageError
 from scanner.model.json import Json, JsonObject, dig
-from scanner.rbac import Permission
+
+if TYPE_CHECKING:
+    from scanner.rbac import Permission
 
 _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 _REVIEWS: Final = f"/apis/{_AUTHORIZATION}/selfsubjectaccessreviews"

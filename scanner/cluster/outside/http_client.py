@@ -31,6 +31,7 @@ from scanner.cluster.requests.exchange import (
     set_connection_classes,
 )
 from scanner.cluster.requests.limits import Deadline
+from scanner.cluster.requests.transport import get_host
 from scanner.policies.kyverno.libraries import Call, Unavailable
 
 BLOCKED_HOSTS: Final = ("169.254.169.254", "169.254.169.253", "metadata.google.internal")
@@ -130,7 +131,7 @@ class HttpClient:
                 return response
             call = _redirect(call, response)
         raise EvaluationError(
-            f"request failed: request failed: {_get_host(call.url)}: stopped after {_REDIRECTS} redirects"
+            f"request failed: request failed: {get_host(call.url)}: stopped after {_REDIRECTS} redirects"
         )
 
     def _send(self, call: Call, deadline: Deadline, *, registry: bool) -> OutsideResponse:
@@ -138,10 +139,10 @@ class HttpClient:
             received = self._receive(call, self._find_target(call.url, deadline, registry=registry), deadline)
         except ResponseTooLarge:
             why = f"the response is larger than {_BYTES >> 20} MiB"
-            raise EvaluationError(f"request failed: {_get_host(call.url)}: {why}") from None
+            raise EvaluationError(f"request failed: {get_host(call.url)}: {why}") from None
         except (HTTPError, OSError, UnicodeError, ValueError) as error:
             why = self._explain_error(error, deadline)
-            raise EvaluationError(f"request failed: request failed: {_get_host(call.url)}: {why}") from None
+            raise EvaluationError(f"request failed: request failed: {get_host(call.url)}: {why}") from None
         headers = {name.lower(): value for name, value in received.headers.items()}
         return OutsideResponse(received.status, headers, received.data)
 
@@ -232,16 +233,9 @@ class HttpClient:
 def _redirect(call: Call, response: OutsideResponse) -> Call:
     """The request of Go's client after a redirect: it keeps another method than GET for status 307 and 308 only."""
     url = urljoin(call.url, response.headers["location"])
-    before, after = canonicalize_host(_get_host(call.url)), canonicalize_host(_get_host(url))
+    before, after = canonicalize_host(get_host(call.url)), canonicalize_host(get_host(url))
     same = after == before or after.endswith(f".{before}")
     headers = tuple((name, value) for name, value in call.headers if same or name.lower() not in _CONFIDENTIAL)
     if response.status in _AS_IT_WAS:
         return replace(call, url=url, headers=headers)
     return replace(call, method="GET", url=url, headers=headers, data="")
-
-
-def _get_host(url: str) -> str:
-    try:
-        return parse_url(url).host or ""
-    except LocationParseError:
-        return ""

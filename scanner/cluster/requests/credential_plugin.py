@@ -31,8 +31,6 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 
 MOST: Final = 1 << 20
 """The most bytes that a plugin may print. A token has a few thousand, a certificate with its key some ten thousand."""
-SECONDS: Final = 60.0
-"""The time of a plugin without a request timeout."""
 _GROUP: Final = "client.authentication.k8s.io/"
 _EXTENSION: Final = f"{_GROUP}exec"
 _MARK: Final = "ASSAY_CREDENTIAL_PLUGIN"

@@ -25,7 +25,6 @@ from typing import Any, Final, NamedTuple
 from scanner.audit.sensitive_fields import names_secret
 from scanner.cluster import yaml
 from scanner.cluster.requests.credential_expiry import find_expiry, read_token_expiry
-from scanner.cluster.requests.credential_plugin import SECONDS, PluginFailed, run_plugin
 from scanner.cluster.requests.simple_kubeconfig import (
     SERVICE_ACCOUNT,
     Entries,
@@ -39,6 +38,8 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from scanner.model.nearest import did_you_mean
 from scanner.model.urls import secrets_of_url
 
+PLUGIN_SECONDS: Final = 60.0
+"""The time of a credential plugin without a request timeout."""
 _DEFAULT: Final = "~/.kube/config"
 _ENTRY: Final = re.compile(r"\S*\{.*", re.DOTALL)
 _HEADER: Final = re.compile(r"[\x20-\x7e]*")
@@ -135,7 +136,7 @@ def _find_named_secrets(value: Json) -> Iterator[str]:
         yield from _find_named_secrets(item)
 
 
-def load_credentials(kubeconfig: str, context: str, *, seconds: float = SECONDS) -> Credentials:
+def load_credentials(kubeconfig: str, context: str, *, seconds: float = PLUGIN_SECONDS) -> Credentials:
     """Find the credentials: of a context in the kubeconfig, of KUBECONFIG's files, or of the pod.
 
     Mirrors client-go's `clientcmd` loading rules. A credential plugin has so many seconds. Raises ClusterError when there are no
@@ -303,6 +304,8 @@ def _run_user_plugin(
     section: JsonObject, name: str, folder: Path, cluster: Json, seconds: float
 ) -> tuple[dict[str, Json], float]:
     """The fields of a user for the credentials that a plugin prints, and the seconds until they expire. Raises ClusterError."""
+    from scanner.cluster.requests.credential_plugin import PluginFailed, run_plugin
+
     try:
         printed = run_plugin(section, as_object(dig(cluster, "cluster")), folder, seconds)
     except PluginFailed as why:

@@ -32,8 +32,7 @@ from urllib3.util import Retry
 
 from scanner import __version__
 from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
-from scanner.cluster.requests.credential_plugin import SECONDS
-from scanner.cluster.requests.credentials import Credentials, list_secrets, load_credentials
+from scanner.cluster.requests.credentials import PLUGIN_SECONDS, Credentials, list_secrets, load_credentials
 from scanner.cluster.requests.exchange import MOST, RawResponse, ResponseTooLarge, fetch
 from scanner.cluster.requests.limits import (
     ATTEMPTS,
@@ -322,7 +321,7 @@ class ApiSession:
             return trouble
 
     def _log_in(self) -> _Login:
-        credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or SECONDS)
+        credentials = load_credentials(self._kubeconfig, self._context, seconds=self._seconds or PLUGIN_SECONDS)
         self._secrets.add(*credentials.list_secrets())
         until = self._clock() + credentials.lifetime
         return _Login(credentials, make_pool(credentials), choose_encoding(credentials), until)

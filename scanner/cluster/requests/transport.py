@@ -49,11 +49,11 @@ def choose_encoding(credentials: Credentials) -> str:
     kubectl requests compression unless the kubeconfig has `disable-compression`. So does a scan, except on loopback. Measured on 67 MB of pods: packed they are 6.4 MB, for 0.3 to 1.3 s more of the
     server's time and none of ours; that pays on links of up to about a gigabit a second, and not on loopback.
     """
-    near = _get_host(str(credentials.configuration.host)) in _LOOPBACK
+    near = get_host(str(credentials.configuration.host)) in _LOOPBACK
     return "identity" if credentials.uncompressed or near else "gzip"
 
 
-def _get_host(url: str) -> str:
+def get_host(url: str) -> str:
     """The host of a URL; empty for an invalid URL, which the first request reports."""
     try:
         return parse_url(url).host or ""
@@ -94,7 +94,7 @@ def _find_proxy(credentials: Credentials) -> str:
         return proxy
     from kubernetes.client.rest import should_bypass_proxies  # half a second, only needed here
 
-    if _get_host(str(configuration.host)) in _LOOPBACK or should_bypass_proxies(
+    if get_host(str(configuration.host)) in _LOOPBACK or should_bypass_proxies(
         configuration.host, configuration.no_proxy or ""
     ):
         return ""

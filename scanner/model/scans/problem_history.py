@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
@@ -58,3 +59,13 @@ class ProblemHistory:
     ages: tuple[ProblemAge, ...] = ()
     cells: tuple[ProblemCell, ...] = ()
     fixed: tuple[FixedProblems, ...] = ()
+
+
+def find_percentile(counts: Mapping[timedelta, int], percent: int) -> timedelta:
+    """The shortest time within which so many of a hundred problems were fixed, by the number of problems of each time; 0 without any."""
+    total, fixed = sum(counts.values()), 0
+    for took in sorted(counts):
+        fixed += counts[took]
+        if fixed * 100 >= total * percent:
+            return took
+    return timedelta()

@@ -7,24 +7,29 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from scanner.model.json import OMITTED_IF_DEFAULT
 from scanner.model.outcome import Check, Finding, Gap
 from scanner.model.policy import Action, Binding, BindingKey, Policy, PolicyKey
-from scanner.model.population import Controller, GroupKind
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
-from scanner.model.rule import RuleObject
-from scanner.model.scans.baseline import Baseline
-from scanner.model.scans.cause import CauseKind
-from scanner.model.scans.health import Health
 from scanner.model.scans.method import Method
-from scanner.model.scans.opinion import Opinion
-from scanner.model.scans.out_of_scope import OutOfScope
-from scanner.model.scans.tally import TallyKey
-from scanner.model.waiver import WaiverSet
+
+if TYPE_CHECKING:
+    from scanner.model.population import Controller, GroupKind
+    from scanner.model.rule import RuleObject
+    from scanner.model.scans.baseline import Baseline
+    from scanner.model.scans.cause import CauseKind
+    from scanner.model.scans.health import Health
+    from scanner.model.scans.opinion import Opinion
+    from scanner.model.scans.out_of_scope import OutOfScope
+    from scanner.model.scans.tally import TallyKey
+    from scanner.model.waiver import WaiverSet
+
+COUNTS_PATH: Final = "/metrics"
+"""The path of the API server's metrics, among which are its counts of objects."""
 
 
 @dataclass(frozen=True, slots=True)

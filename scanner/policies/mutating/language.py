@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scanner.admission.compiled import MUTATING
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.match import could_match
+from scanner.admission.match import could_match_write
 from scanner.cel.releases import WRAPPED_OBJECTS
 from scanner.model.policy import Action, Binding, Policy
 from scanner.model.release import Minor
@@ -85,12 +85,7 @@ def find_ambiguous_order(bound: Iterable[BoundPolicy], kinds: tuple[Kind, ...], 
 def _may_both_match(first: Policy, other: Policy, kind: Kind) -> bool:
     """Return whether both may match objects of a kind that is compiled into the API server; custom ones are never wrapped."""
     is_native = "." not in kind.group or kind.group.endswith(".k8s.io")
-    return is_native and _matches(first, kind) and _matches(other, kind)
-
-
-def _matches(policy: Policy, kind: Kind) -> bool:
-    rules = policy.match.rules if policy.match else ()
-    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
+    return is_native and could_match_write(first, kind) and could_match_write(other, kind)
 
 
 def _write_detail(others: list[str]) -> str:

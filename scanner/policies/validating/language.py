@@ -14,7 +14,7 @@ from typing import Final
 
 from scanner.admission.compiled import VALIDATING
 from scanner.admission.dispatch import BoundPolicy
-from scanner.admission.match import could_match
+from scanner.admission.match import could_match_write
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.outcome import CheckKind
 from scanner.model.policy import Action, Binding, Policy
@@ -94,13 +94,8 @@ def find_differences(
     """A health entry for each expression that 1.37 could evaluate differently."""
     for bound_policy in bound:
         yield from _find_differences_of_policy(
-            bound_policy, evaluator, (kind for kind in kinds if _matches(bound_policy.policy, kind))
+            bound_policy, evaluator, (kind for kind in kinds if could_match_write(bound_policy.policy, kind))
         )
-
-
-def _matches(policy: Policy, kind: Kind) -> bool:
-    rules = policy.match.rules if policy.match else ()
-    return any(could_match(rule, kind, ("CREATE", "UPDATE")) for rule in rules)
 
 
 def _find_differences_of_policy(

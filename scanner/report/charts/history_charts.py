@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from scanner.model.policy import PolicyKey
-from scanner.model.scans.problem_history import HistoryDay, ProblemHistory
+from scanner.model.scans.problem_history import HistoryDay, ProblemHistory, find_percentile
 from scanner.model.scans.register import DayCounts
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.severity import Severity
@@ -221,7 +221,7 @@ def _draw_fixes(history: ProblemHistory) -> ColumnChart | None:
         "fixes",
         "Time to fix",
         f"Of {plural(times.total(), 'problem')} that scans of these days saw fixed, half were "
-        f"open for {write_time(_find_percentile(times, 50))} at most, nine tenths for {write_time(_find_percentile(times, 90))}.",
+        f"open for {write_time(find_percentile(times, 50))} at most, nine tenths for {write_time(find_percentile(times, 90))}.",
         [name for name, _ in _AGES],
         [Series("Fixed", "s-fixed", tuple(counts[place] for place in range(len(_AGES))))],
         unit="Problems",
@@ -235,19 +235,10 @@ def _list_fix_lines(history: ProblemHistory) -> list[FixLine]:
     for each in history.fixed:
         by_policy.setdefault(each.policy, Counter())[each.took] += each.problems
     lines = [
-        FixLine(policy, times.total(), _find_percentile(times, 50), _find_percentile(times, 90))
+        FixLine(policy, times.total(), find_percentile(times, 50), find_percentile(times, 90))
         for policy, times in by_policy.items()
     ]
     return sorted(lines, key=lambda line: (-line.median, line.policy))
-
-
-def _find_percentile(times: Mapping[timedelta, int], percent: int) -> timedelta:
-    total, fixed = sum(times.values()), 0
-    for took in sorted(times):
-        fixed += times[took]
-        if fixed * 100 >= total * percent:
-            return took
-    return timedelta()
 
 
 def write_time(took: timedelta) -> str:

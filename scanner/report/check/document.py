@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -66,6 +66,24 @@ class CheckDocument:
         parts = [f"{counts[verdict]:,} {text}" for verdict, text in VERDICT_TEXTS.items() if counts[verdict]]
         unread = f", {plural(len(result.gaps), 'gap')}" if result.gaps else ""
         return f"{plural(len(result.objects), 'object')}: {', '.join(parts) or 'nothing to check'}{unread}."
+
+
+FIRST_NAMES: Final = 3
+"""The objects with the same answer that are named, before the number of the others."""
+
+
+def group_equal_answers(objects: Iterable[CheckedObject], shown: Collection[Effect]) -> list[list[CheckedObject]]:
+    """The objects in their order, those with the same verdict, operation, rules and messages together.
+
+    An object without a decision that is shown, and one with changes or with an answer of the API server, is alone.
+    """
+    groups: dict[Hashable, list[CheckedObject]] = {}
+    for number, checked in enumerate(objects):
+        decisions = tuple((each.effect, name_rule(each), each.message) for each in checked.select(*shown))
+        is_alone = not decisions or checked.changes or checked.server
+        key = number if is_alone else (checked.verdict, checked.operation, decisions)
+        groups.setdefault(key, []).append(checked)
+    return list(groups.values())
 
 
 def list_wanted_fields(result: CheckResult) -> list[FieldPlace]:

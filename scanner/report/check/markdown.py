@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Verdict
 from scanner.report.check.document import (
     EFFECT_TEXTS,
+    FIRST_NAMES,
     NOT_EVALUATED,
     VERDICT_TEXTS,
     CheckDocument,
+    group_equal_answers,
     name_object,
     name_rule,
 )
@@ -45,19 +47,23 @@ def _list_rows(document: CheckDocument) -> Iterator[str]:
     if told:
         yield table_row(_HEAD)
         yield table_row(["---"] * len(_HEAD))
-    for checked in told:
-        for decision in checked.select(*_SHOWN):
-            yield table_row(_write_row(document, checked, decision))
+    for group in group_equal_answers(told, _SHOWN):
+        for decision in group[0].select(*_SHOWN):
+            yield table_row(_write_row(document, group, decision))
     for checked in document.result.objects:
         if checked.changes and checked.verdict is not Verdict.REFUSED:
             yield from _list_changes(checked)
 
 
-def _write_row(document: CheckDocument, checked: CheckedObject, decision: Decision) -> list[str]:
-    line = document.find_line(checked, decision)
-    place = f"{checked.place.file}:{line}" if line else checked.place.source
+def _write_row(document: CheckDocument, group: Sequence[CheckedObject], decision: Decision) -> list[str]:
+    """The cells of a decision about objects with the same answer; the place is that of the first."""
+    first = group[0]
+    line = document.find_line(first, decision)
+    place = f"{first.place.file}:{line}" if line else first.place.source
+    names = ", ".join(map(name_object, group[:FIRST_NAMES]))
+    more = f" and {len(group) - FIRST_NAMES:,} more" if len(group) > FIRST_NAMES else ""
     why = f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
-    return [escape_markdown(text) for text in (name_object(checked), VERDICT_TEXTS[checked.verdict], why, place)]
+    return [escape_markdown(text) for text in (f"{names}{more}", VERDICT_TEXTS[first.verdict], why, place)]
 
 
 def _list_changes(checked: CheckedObject) -> Iterator[str]:

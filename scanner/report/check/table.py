@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Verdict
 from scanner.report.check.document import (
     EFFECT_TEXTS,
+    FIRST_NAMES,
     NOT_EVALUATED,
     VERDICT_TEXTS,
     CheckDocument,
+    group_equal_answers,
     name_object,
     name_rule,
 )
@@ -23,8 +25,8 @@ _SHOWN: Final = (Effect.REFUSES, Effect.REFUSES_PODS, Effect.WARNS, Effect.UNDEC
 def list_lines(document: CheckDocument) -> Iterator[str]:
     """The lines, not wrapped."""
     result = document.result
-    for checked in result.objects:
-        yield from _describe(document, checked)
+    for first, *others in group_equal_answers(result.objects, _SHOWN):
+        yield from _describe_equal([first, *others]) if others else _describe(document, first)
     for gap in result.gaps:
         yield f"gap: {gap.where}: {gap.why}"
     for note in result.notes:
@@ -51,6 +53,18 @@ def _describe(document: CheckDocument, checked: CheckedObject) -> Iterator[str]:
         yield f"  the API server: {_describe_answer(checked)}"
 
 
+def _describe_equal(group: Sequence[CheckedObject]) -> Iterator[str]:
+    """The first names, and the answer once. Values and lines of fields differ, so they are left out."""
+    first = group[0]
+    operation = f" ({first.operation})" if first.operation else ""
+    yield f"{VERDICT_TEXTS[first.verdict]}: {len(group):,} objects with the same answer{operation}"
+    yield from (f"  {name_object(checked)}  {checked.place.source}" for checked in group[:FIRST_NAMES])
+    if len(group) > FIRST_NAMES:
+        yield f"  and {len(group) - FIRST_NAMES:,} more"
+    for decision in first.select(*_SHOWN):
+        yield from _describe_reason(decision, "")
+
+
 def _describe_answer(checked: CheckedObject) -> str:
     server = checked.server
     if server is None:
@@ -61,11 +75,14 @@ def _describe_answer(checked: CheckedObject) -> str:
 
 def _describe_decision(document: CheckDocument, checked: CheckedObject, decision: Decision) -> Iterator[str]:
     line = document.find_line(checked, decision)
-    at = f"  {checked.place.file}:{line}" if line and decision.fields else ""
-    message, *more = decision.message.split("\n")
-    yield f"  {EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {message}{at}"
-    yield from (f"    {text}" for text in more)
+    yield from _describe_reason(decision, f"  {checked.place.file}:{line}" if line and decision.fields else "")
     values = (each for each in decision.evidence.reasons if each.path in decision.fields and not each.erred)
     yield from (
         f"    {each.path}: {each.value}" for each in islice(values, 1) if not each.path.startswith("variables.")
     )
+
+
+def _describe_reason(decision: Decision, place: str) -> Iterator[str]:
+    message, *more = decision.message.split("\n")
+    yield f"  {EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {message}{place}"
+    yield from (f"    {text}" for text in more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -22,6 +22,7 @@ from scanner.proof.verdicts import ObjectName, Replay, Verdict, list_verdicts
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.document.rules_in_force import RuleInForce, list_rules
+from scanner.report.document.waivers import WaiverLine, line_json, waiver_text
 from scanner.report.formats import samples
 from scanner.report.formats.samples import SampleDescription
 from scanner.report.html.site import style_of
@@ -117,6 +118,7 @@ class Packet:
             "object": {**self.bodies.get(name, {})},
             "verdicts": [verdict.to_json() for verdict in part.expected.verdicts],
             "findings": [FINDINGS.json(each, self.document) for each in part.findings],
+            "waivers": [line_json(line, counted=True) for line in self.list_waivers([part])],
             "recordedSince": iso(since) if since else None,
             "owner": owner_title(self.document.triage.owner_of(part.examined.kept)),
         }
@@ -174,10 +176,16 @@ class Packet:
         rows = [(verdict, by_verdict.get(verdict)) for verdict in part.expected.verdicts]
         return sorted(rows, key=lambda row: row[1] is None)
 
+    def list_waivers(self, parts: Iterable[PacketPart]) -> list[WaiverLine]:
+        """The waivers that apply to findings of items as of the day of the report, as their authors wrote them."""
+        find, section = self.document.triage.waiver, self.document.waivers
+        applied = {waiver.name for part in parts for each in part.findings if (waiver := find(each))}
+        return [line for line in section.lines if line.name in applied] if section else []
+
     def waiver_of(self, stored: StoredFinding) -> str:
         """The waiver of a finding as of the day of the report."""
-        waiver = self.document.triage.waiver(stored)
-        return f"waived by {waiver.name} until {waiver.until}" if waiver else ""
+        text = waiver_text(self.document.triage.waiver(stored))
+        return f"waived by {text}" if text else ""
 
     def values_of(self, stored: StoredFinding) -> list[str]:
         """The values that decided a finding."""

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TextIO, TypeAlias, Union
+from typing import TYPE_CHECKING, TextIO, TypeAlias, Union
 
 import orjson
 
 from scanner.model.json import Json, JsonObject
 from scanner.model.outcome import Check, Errored, Evidence, Gap, WouldChange
 from scanner.model.population import Workload
-from scanner.model.scans.cause import Cause
 from scanner.model.scans.scan import Scan
-from scanner.posture.waivers.waivers import AppliedWaiver
 from scanner.report.text.times import iso
+
+if TYPE_CHECKING:
+    from scanner.model.scans.cause import Cause
+    from scanner.posture.waivers.waivers import AppliedWaiver
 
 _BASIC = 0xFFFF
 

@@ -39,7 +39,7 @@ from scanner.store.rows import codec
 from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.interning import Interner, chunks
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.shared_rows import read_owners
+from scanner.store.rows.shared_rows import RowOwners, read_owners
 from scanner.store.rows.tables import (
     BINDINGS,
     CAUSES,
@@ -346,45 +346,10 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
     made = codec.from_text(Method, method) if method else Method()
     operation = codec.from_text(Scope, scope).operation
     owners = read_owners(connection, scan)
-    policy, binding = POLICIES.c, BINDINGS.c
-    policies = (
-        select(policy.language, policy.name, policy.spec_digest, policy.document)
-        .join(SCAN_POLICIES)
-        .where(SCAN_POLICIES.c.scan == owners.policies)
-    )
-    bindings = (
-        select(binding.language, binding.policy_name, binding.name, binding.spec_digest, binding.document)
-        .join(SCAN_BINDINGS)
-        .where(SCAN_BINDINGS.c.scan == owners.bindings)
-    )
-    of_policies = connection.execute(policies).all()
-    of_bindings = connection.execute(bindings).all()
-    documents = {(row.language, row.name): row.document for row in of_policies}
-    documents_of_bindings = {(row.language, row.policy_name, row.name): row.document for row in of_bindings}
-
-    # A comparison asks for few policies and bindings, and decoding one takes long.
-    @cache
-    def policy_of(key: PolicyKey) -> Policy | None:
-        return codec.from_text(Policy, documents[key]) if key in documents else None
-
-    @cache
-    def binding_of(key: BindingKey) -> Binding | None:
-        return codec.from_text(Binding, documents_of_bindings[key]) if key in documents_of_bindings else None
-
-    @cache
-    def find_namespace_keys(key: PolicyKey) -> frozenset[str]:
-        policy = policy_of(key)
-        if policy is None:
-            return frozenset()
-        of_policy = (binding for each in documents_of_bindings if each[:2] == key and (binding := binding_of(each)))
-        return namespace_keys(key[0], policy.manifest, *(each.manifest for each in of_policy))
-
+    rules = _StoredRules(connection, owners)
     return Circumstances(
-        policies={(row.language, row.name): row.spec_digest for row in of_policies},
-        bindings={
-            (row.language, row.policy_name, row.name): _digest_binding(row.spec_digest, row.document)
-            for row in of_bindings
-        },
+        policies={key: row.spec_digest for key, row in rules.policies.items()},
+        bindings={key: _digest_binding(row.spec_digest, row.document) for key, row in rules.bindings.items()},
         rules=read_rules(connection, owners.rules),
         server=server,
         assay=assay,
@@ -392,10 +357,46 @@ def read_circumstances(connection: Connection, scan: int) -> Circumstances:
         sources=made.policy_sources,
         of_files=source == FILES,
         kyverno=made.kyverno_release,
-        namespace_keys=find_namespace_keys,
-        policy=policy_of,
-        binding=binding_of,
+        namespace_keys=cache(rules.find_namespace_keys),
+        policy=rules.policy,
+        binding=rules.binding,
     )
+
+
+class _StoredRules:
+    """The rows of the policies and bindings of a scan: a comparison asks for few of them, and decoding one takes long."""
+
+    def __init__(self, connection: Connection, owners: RowOwners) -> None:
+        """Read the rows that a scan has, by their owners."""
+        policy, binding = POLICIES.c, BINDINGS.c
+        policies = (
+            select(policy.language, policy.name, policy.spec_digest, policy.document)
+            .join(SCAN_POLICIES)
+            .where(SCAN_POLICIES.c.scan == owners.policies)
+        )
+        bindings = (
+            select(binding.language, binding.policy_name, binding.name, binding.spec_digest, binding.document)
+            .join(SCAN_BINDINGS)
+            .where(SCAN_BINDINGS.c.scan == owners.bindings)
+        )
+        self.policies = {(row.language, row.name): row for row in connection.execute(policies)}
+        self.bindings = {(row.language, row.policy_name, row.name): row for row in connection.execute(bindings)}
+        self.policy = cache(self._decode_policy)
+        self.binding = cache(self._decode_binding)
+
+    def find_namespace_keys(self, key: PolicyKey) -> frozenset[str]:
+        """The labels of namespaces that a policy and its bindings read; none of a policy that the scan did not have."""
+        policy = self.policy(key)
+        if policy is None:
+            return frozenset()
+        bindings = (self.binding(each) for each in self.bindings if each[:2] == key)
+        return namespace_keys(key[0], policy.manifest, *(binding.manifest for binding in bindings if binding))
+
+    def _decode_policy(self, key: PolicyKey) -> Policy | None:
+        return codec.from_text(Policy, self.policies[key].document) if key in self.policies else None
+
+    def _decode_binding(self, key: BindingKey) -> Binding | None:
+        return codec.from_text(Binding, self.bindings[key].document) if key in self.bindings else None
 
 
 def _digest_binding(digest: str, document: str) -> str:

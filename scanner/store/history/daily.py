@@ -6,13 +6,14 @@ Days are in UTC. A scan of some namespaces, kinds, policies, bindings or labels 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, and_, delete, insert, select, update
 
 from scanner.model.policy import BindingKey
+from scanner.model.scans.problem_history import find_percentile
 from scanner.posture.history.daily import TimeToFix
 from scanner.store.database.engine import is_among
 from scanner.store.rows.closing_sums import forget_sums, sum_rows
@@ -129,7 +130,7 @@ def read_times_to_fix(
         of_policy = times[policy, language]
         of_policy[took] = of_policy.get(took, 0) + problems
     return tuple(
-        TimeToFix(language, policy, sum(counts.values()), _find_percentile(counts, 50), _find_percentile(counts, 90))
+        TimeToFix(language, policy, sum(counts.values()), find_percentile(counts, 50), find_percentile(counts, 90))
         for (policy, language), counts in sorted(times.items())
     )
 
@@ -151,16 +152,6 @@ def read_fixes(
         if since.isoformat() <= day <= until.isoformat():
             # A clock may have been set back between the scans.
             yield language, policy, max(finished - begun, timedelta()), day, problems
-
-
-def _find_percentile(counts: Mapping[timedelta, int], percent: int) -> timedelta:
-    """The shortest time within which so many of a hundred problems were fixed, by the number of problems of each time."""
-    total, fixed = sum(counts.values()), 0
-    for took in sorted(counts):
-        fixed += counts[took]
-        if fixed * 100 >= total * percent:
-            return took
-    return timedelta()
 
 
 def forget_fixes(connection: Connection, cluster: int, before: date) -> int:

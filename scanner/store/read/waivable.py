@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Integer, and_, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, func, or_, select, type_coerce
 
 from scanner.model.population import Pairs
 from scanner.model.scans.tally import name_outcome
@@ -37,66 +38,59 @@ def read_candidates(
     """The open findings at a revision to which waivers may apply, in no order; `unchecked` rows are marked."""
     if not candidate_filter.policies:
         return
-    of_policies = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(
-        CHECKS.c.policy.in_(sorted(candidate_filter.policies))
-    )
-    checks = {number: _build_check(CheckColumns._make(rest)) for number, *rest in connection.execute(of_policies)}
+    checks = _read_checks(connection, candidate_filter)
     of_kinds = select(KINDS.c.id, *columns_of(KINDS, KindColumns))
     kinds = {number: (api_version, kind) for number, api_version, kind in connection.execute(of_kinds)}
     labels: dict[str | None, Pairs] = {None: ()}
+    named = _match_names(connection, candidate_filter, cluster, revision)
+    of_checks = FINDINGS.c.check.in_(select_numbers(connection, checks))
+    wanted = _select_candidates(revision).where(is_open_in(cluster, revision), of_checks, *named)
+    with connection.execute(wanted) as result:
+        for row in chain.from_iterable(result.partitions()):
+            number, problem, check, kind, event, namespace, name, outcome, would_deny, excepted_by, *top, text = row
+            if text not in labels:
+                labels[text] = tuple((key, value) for key, value in orjson.loads(text))
+            top_kind, top_name = top
+            yield Candidate(
+                number,
+                -number if problem is None else problem,
+                checks[check],
+                kinds[kind],
+                namespace,
+                name,
+                name_outcome(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
+                number not in unchecked,
+                event in SINGLE_SCAN_EVENTS,
+                top_kind or kinds[kind][1],
+                top_name or name,
+                labels[text],
+            )
+
+
+def _read_checks(connection: Connection, candidate_filter: CandidateFilter) -> dict[int, CheckOfFinding]:
+    of_policies = CHECKS.c.policy.in_(sorted(candidate_filter.policies))
+    wanted = select(CHECKS.c.id, *columns_of(CHECKS, CheckColumns)).where(of_policies)
+    return {number: _build_check(CheckColumns._make(rest)) for number, *rest in connection.execute(wanted)}
+
+
+def _select_candidates(revision: int) -> Select[Any]:
+    """The query of findings with what waivers need, as their objects were at a revision."""
     finding, verdict, place, top = FINDINGS.c, VERDICTS.c, OBJECTS.c, WORKLOADS.c
     interval = and_(
         POPULATION.c.object == finding.object, POPULATION.c.since <= revision, POPULATION.c.until > revision
     )
-    wanted = (
-        select(
-            finding.id, finding.problem, finding.check, finding.kind, finding.event, place.namespace, place.name,
-            verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by,
-            top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels,
-        )
+    return (
+        select(finding.id, finding.problem, finding.check, finding.kind, finding.event, place.namespace, place.name)
+        .add_columns(verdict.outcome, type_coerce(verdict.would_deny, Integer), verdict.excepted_by)
+        .add_columns(top.kind.label("top_kind"), top.name.label("top_name"), KEPT.c.labels)
         .select_from(FINDINGS)
         .join(VERDICTS, verdict.id == finding.verdict)
         .join(OBJECTS, place.id == finding.object)
         .outerjoin(POPULATION, interval)
         .outerjoin(WORKLOADS, top.id == POPULATION.c.workload)
         .outerjoin(KEPT, KEPT.c.id == POPULATION.c.kept)
-        .where(is_open_in(cluster, revision), finding.check.in_(select_numbers(connection, checks)), *_match_names(connection, candidate_filter, cluster, revision))
         .execution_options(yield_per=_PORTION)
-    )  # fmt: skip
-
-    with connection.execute(wanted) as result:
-        for portion in result.partitions():
-            for (
-                row,
-                problem,
-                check,
-                kind,
-                event,
-                namespace,
-                name,
-                outcome,
-                would_deny,
-                excepted_by,
-                top_kind,
-                top_name,
-                text,
-            ) in portion:
-                if text not in labels:
-                    labels[text] = tuple((key, value) for key, value in orjson.loads(text))
-                yield Candidate(
-                    row,
-                    -row if problem is None else problem,
-                    checks[check],
-                    kinds[kind],
-                    namespace,
-                    name,
-                    name_outcome(outcome, would_deny=bool(would_deny), excepted_by=excepted_by).value,
-                    row not in unchecked,
-                    event in SINGLE_SCAN_EVENTS,
-                    top_kind or kinds[kind][1],
-                    top_name or name,
-                    labels[text],
-                )
+    )
 
 
 def _match_names(

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import OperationalError
 
 from scanner.store.rows import search_index
@@ -91,6 +91,12 @@ def read_table_sizes(connection: Connection) -> tuple[TableSize, ...]:
     rows[search_index.NAME] = sum(rows[table.name] for table in SOURCES)
     tables = [TableSize(name, count, known.get(name, 0) if known else None) for name, count in rows.items()]
     return tuple(sorted(tables, key=lambda table: (-(table.bytes or 0), table.name)))
+
+
+def measure_used_bytes(engine: Engine) -> int | None:
+    """As `read_used_bytes`, on a connection of its own."""
+    with engine.connect() as connection:
+        return read_used_bytes(connection)
 
 
 def read_used_bytes(connection: Connection) -> int | None:

@@ -40,7 +40,7 @@ from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.references import delete_unreferenced
 from scanner.store.rows.search_index import drop_deleted_entries
 from scanner.store.rows.shared_rows import RowOwners
-from scanner.store.rows.sizes import read_used_bytes
+from scanner.store.rows.sizes import measure_used_bytes
 from scanner.store.rows.tables import CLOSING_SUMS, CLUSTERS, DELETED_CLUSTERS, FINDINGS, OBJECTS, RUNS, SCANS
 from scanner.store.upkeep.cluster_rows import count_owned_rows, delete_owned_rows, delete_runs
 from scanner.store.upkeep.named_cluster import find_named_cluster, reject_open_runs, reject_running, unknown_cluster
@@ -219,7 +219,7 @@ def _list_begun(connection: Connection) -> list[_Begun]:
 
 def _finish(engine: Engine, begun: _Begun, timer: Callable[[], float], *, continued: bool) -> DeletionResult:
     """Delete what is left of a cluster, and record that its deletion has ended."""
-    before = _measure_used(engine)
+    before = measure_used_bytes(engine)
     rows = delete_owned_rows(engine, begun.cluster.id) if begun.cluster else 0
     shared, finished = delete_unreferenced(engine, timer)
     if not finished:
@@ -232,7 +232,7 @@ def _finish(engine: Engine, begun: _Begun, timer: Callable[[], float], *, contin
     with writing_shared(engine) as connection:
         ended = update(DELETED_CLUSTERS).where(DELETED_CLUSTERS.c.number == begun.tombstone)
         connection.execute(ended.values(ended_at=clock_of(engine)()))
-    after = _measure_used(engine)
+    after = measure_used_bytes(engine)
     freed = None if before is None or after is None else max(before - after, 0)
     name = begun.cluster.name if begun.cluster else ""
     return DeletionResult(name, begun.tombstone, begun.scans, begun.runs, rows + shared, freed, continued)
@@ -246,8 +246,3 @@ _UNFINISHED: Final = (
 
 def _count(connection: Connection, table: Table, cluster: int) -> int:
     return connection.execute(select(func.count()).select_from(table).where(table.c.cluster == cluster)).scalar_one()
-
-
-def _measure_used(engine: Engine) -> int | None:
-    with engine.connect() as connection:
-        return read_used_bytes(connection)

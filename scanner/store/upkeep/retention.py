@@ -33,7 +33,7 @@ from scanner.store.history.daily import KEPT_DAYS, forget_days, forget_fixes
 from scanner.store.rows.interning import chunks
 from scanner.store.rows.references import delete_unreferenced
 from scanner.store.rows.search_index import forget_unused
-from scanner.store.rows.sizes import read_table_sizes, read_used_bytes
+from scanner.store.rows.sizes import measure_used_bytes, read_table_sizes
 from scanner.store.rows.tables import SCANS
 from scanner.store.upkeep.retention_plan import RetainedScan, RetentionRule, list_prunable, list_used
 from scanner.store.upkeep.retention_rows import BodyPruner, count_rows, delete_unneeded, find_unneeded, read_scans
@@ -73,7 +73,7 @@ def prune(url: str, rule: RetentionRule, now: datetime | None = None) -> PruneRe
         with as_store_error(address):
             check_schema(engine, address)
             now = now or clock_of(engine)()
-            before = _measure_used(engine)
+            before = measure_used_bytes(engine)
             mark_dead_scans_failed(engine, now)
             scans = rows = 0
             for cluster in _list_clusters(engine):
@@ -81,7 +81,7 @@ def prune(url: str, rule: RetentionRule, now: datetime | None = None) -> PruneRe
                 scans, rows = scans + pruned, rows + deleted
             deleted, finished = delete_unreferenced(engine)
             merge_log(engine)
-            after = _measure_used(engine)
+            after = measure_used_bytes(engine)
             freed = None if before is None or after is None else max(before - after, 0)
             return PruneResult(scans, rows + deleted, freed, finished)
     finally:
@@ -163,8 +163,3 @@ def find_database(url: str) -> Address:
     if address.path is not None and not address.path.exists():
         raise UsageError(f"The database {address.path} does not exist. Name another one with --db.")
     return address
-
-
-def _measure_used(engine: Engine) -> int | None:
-    with engine.connect() as connection:
-        return read_used_bytes(connection)

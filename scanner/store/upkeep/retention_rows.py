@@ -16,9 +16,11 @@ from typing import Final
 
 from sqlalchemy import (
     Connection,
+    Delete,
     Engine,
     Select,
     Table,
+    Update,
     and_,
     bindparam,
     delete,
@@ -363,24 +365,26 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
     """Delete the rows of a cluster that no report needs, in portions; return their number. Safe to interrupt and to repeat."""
     with engine.connect() as connection:
         unneeded = find_unneeded(connection, cluster, read_scans(connection, cluster))
-    for portion in _split_portions(unneeded.findings):
+    _change_findings(engine, cluster, unneeded.findings, delete(FINDINGS))
+    without_evidence = update(FINDINGS).where(FINDINGS.c.until != OPEN).values(evidence=None, excerpt=None)
+    _change_findings(engine, cluster, unneeded.evidence, without_evidence)
+    _delete_intervals(engine, cluster, unneeded)
+    return unneeded.rows
+
+
+def _change_findings(engine: Engine, cluster: int, ids: Iterable[int], change: Delete | Update) -> None:
+    for portion in _split_portions(ids):
         with writing(engine) as connection:
             lock_history(connection, cluster)
             sums = SumUpdater(connection)
             for numbers in chunks(portion):
                 chosen = is_among(connection, FINDINGS.c.id, numbers)
                 with sums.updating(FINDING_PARTS, chosen):
-                    connection.execute(delete(FINDINGS).where(chosen))
-    for portion in _split_portions(unneeded.evidence):
-        with writing(engine) as connection:
-            lock_history(connection, cluster)
-            sums = SumUpdater(connection)
-            for numbers in chunks(portion):
-                chosen = is_among(connection, FINDINGS.c.id, numbers)
-                with sums.updating(FINDING_PARTS, chosen):
-                    emptied = update(FINDINGS).where(chosen, FINDINGS.c.until != OPEN)
-                    connection.execute(emptied.values(evidence=None, excerpt=None))
-    one = delete(POPULATION).where(
+                    connection.execute(change.where(chosen))
+
+
+def _delete_intervals(engine: Engine, cluster: int, unneeded: UnneededRows) -> None:
+    interval = delete(POPULATION).where(
         POPULATION.c.object == bindparam("of_object"), POPULATION.c.since == bindparam("begin")
     )
     for start in range(0, len(unneeded.objects), PORTION):
@@ -392,8 +396,7 @@ def delete_unneeded(engine: Engine, cluster: int) -> int:
             for some in chunks(keys):
                 objects = sorted({key["of_object"] for key in some})
                 with sums.updating(POPULATION_PARTS, is_among(connection, POPULATION.c.object, objects)):
-                    connection.execute(one, some)
-    return unneeded.rows
+                    connection.execute(interval, some)
 
 
 def _split_portions(numbers: Iterable[int]) -> Iterator[list[int]]:
