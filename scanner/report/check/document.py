@@ -98,17 +98,21 @@ FIRST_NAMES: Final = 3
 
 
 def group_equal_answers(objects: Iterable[CheckedObject], shown: Collection[Effect]) -> list[list[CheckedObject]]:
-    """The objects in their order, those with the same verdict, operation, rules and messages together.
+    """The objects in their order, more than FIRST_NAMES with the same verdict, operation, rules and messages together.
 
-    An object without a decision that is shown, and one with changes or with an answer of the API server, is alone.
+    An object without a decision that is shown, with changes, or about which the API server decides otherwise, is alone.
     """
     groups: dict[Hashable, list[CheckedObject]] = {}
     for number, checked in enumerate(objects):
         decisions = tuple((each.effect, name_rule(each), each.message) for each in checked.select(*shown))
-        is_alone = not decisions or checked.changes or checked.server
+        is_alone = not decisions or checked.changes or (checked.server and checked.server.compared != AGREES)
         key = number if is_alone else (checked.verdict, checked.operation, decisions)
         groups.setdefault(key, []).append(checked)
-    return list(groups.values())
+    return [
+        part
+        for group in groups.values()
+        for part in ([group] if len(group) > FIRST_NAMES else [[each] for each in group])
+    ]
 
 
 def list_wanted_fields(result: CheckResult) -> list[FieldPlace]:

@@ -58,10 +58,10 @@ def _write_row(document: CheckDocument, group: Sequence[CheckedObject], decision
     first = group[0]
     line = document.find_line(first, decision)
     place = f"{first.place.file}:{line}" if line else first.place.source
-    more = [f"and {len(group) - FIRST_NAMES:,} more"] if len(group) > FIRST_NAMES else []
-    names = "\n".join([*map(name_object, group[:FIRST_NAMES]), *more])
+    names = ", ".join(map(name_object, group[:FIRST_NAMES]))
+    more = f" and {len(group) - FIRST_NAMES:,} more" if len(group) > 1 else ""
     why = f"{describe_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
-    return [escape_cell(text) for text in (names, VERDICT_TEXTS[first.verdict], why, place)]
+    return [escape_cell(text) for text in (f"{names}{more}", VERDICT_TEXTS[first.verdict], why, place)]
 
 
 def _list_changes(checked: CheckedObject) -> Iterator[str]:

@@ -30,8 +30,8 @@ def list_lines(document: CheckDocument) -> list[str]:
 def _list_all(document: CheckDocument) -> Iterator[str]:
     """An empty line follows a manifest with reasons."""
     result = document.result
-    for group in group_equal_answers(result.objects, _SHOWN):
-        own = tuple(_describe_equal(group) if len(group) > 1 else _describe(document, group[0]))
+    for first, *others in group_equal_answers(result.objects, _SHOWN):
+        own = tuple(_describe_equal(document, (first, *others)) if others else _describe(document, first))
         yield from own
         yield from [""] if len(own) > 1 else []
     yield from (f"gap: {gap.where}: {gap.why}" for gap in result.gaps)
@@ -43,6 +43,24 @@ def list_sentences(document: CheckDocument) -> Iterator[str]:
     user = f" as user {document.result.user}" if document.result.user else ""
     yield f"Checked against {document.result.cluster.name}{user}. {document.verdict_sentence}"
     yield document.closing_sentence
+
+
+def _describe_equal(document: CheckDocument, group: Sequence[CheckedObject]) -> Iterator[str]:
+    """Many objects with the same answer: the number, the first names, each with the line that decided, and the answer once."""
+    first = group[0]
+    operation = f" ({first.operation})" if first.operation else ""
+    yield f"{VERDICT_TEXTS[first.verdict]}: {len(group):,} objects with the same answer{operation}"
+    yield from (f"  {name_object(each)}  {_name_place(document, each)}" for each in group[:FIRST_NAMES])
+    yield f"  and {len(group) - FIRST_NAMES:,} more: -o json lists each"
+    for decision in first.select(*_SHOWN):
+        message, *more = decision.message.split("\n")
+        yield f"  {describe_rule(decision)}: {message}"
+        yield from (f"    {text}" for text in more)
+
+
+def _name_place(document: CheckDocument, checked: CheckedObject) -> str:
+    line = document.find_line(checked, checked.select(*_SHOWN)[0])
+    return f"{checked.place.file}:{line}" if line else checked.place.source
 
 
 def _describe(document: CheckDocument, checked: CheckedObject) -> Iterator[str]:
@@ -60,18 +78,6 @@ def _describe(document: CheckDocument, checked: CheckedObject) -> Iterator[str]:
     yield from _describe_answer(checked)
 
 
-def _describe_equal(group: Sequence[CheckedObject]) -> Iterator[str]:
-    """The first names, and the answer once. Values and lines of fields differ, so they are left out."""
-    first = group[0]
-    operation = f" ({first.operation})" if first.operation else ""
-    yield f"{VERDICT_TEXTS[first.verdict]}: {len(group):,} objects with the same answer{operation}"
-    yield from (f"  {name_object(checked)}  {checked.place.source}" for checked in group[:FIRST_NAMES])
-    if len(group) > FIRST_NAMES:
-        yield f"  and {len(group) - FIRST_NAMES:,} more"
-    for rule, decisions in groupby(first.select(*_SHOWN), describe_rule):
-        yield from _describe_decisions(None, first, rule, tuple(decisions))
-
-
 def _describe_answer(checked: CheckedObject) -> Iterator[str]:
     """The answer of the API server, if it is another one, or its reason, unless a decision has it."""
     server = checked.server
@@ -84,9 +90,9 @@ def _describe_answer(checked: CheckedObject) -> Iterator[str]:
 
 
 def _describe_decisions(
-    document: CheckDocument | None, checked: CheckedObject, rule: str, decisions: tuple[Decision, ...]
+    document: CheckDocument, checked: CheckedObject, rule: str, decisions: tuple[Decision, ...]
 ) -> Iterator[str]:
-    """The decisions of one rule: each message with the line and the value of the field that decided, if there is a document."""
+    """The decisions of one rule: each message with the line and the value of the field that decided."""
     begin = f"  {rule}: "
     if len(decisions) > 1:
         yield f"  {rule}:"
@@ -95,8 +101,7 @@ def _describe_decisions(
         message, *more = decision.message.split("\n")
         yield f"{begin}{message}"
         indent = "    " if len(decisions) == 1 else "      "
-        places = _list_places(document, checked, decision) if document else ()
-        yield from (f"{indent}{text}" for text in (*more, *places))
+        yield from (f"{indent}{text}" for text in (*more, *_list_places(document, checked, decision)))
 
 
 def _list_places(document: CheckDocument, checked: CheckedObject, decision: Decision) -> Iterator[str]:
