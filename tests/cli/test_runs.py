@@ -181,6 +181,20 @@ def test_a_sheet_has_the_numbers_of_each_kind(assay: Assay, write: Write) -> Non
     assert "Command        assay scan --from cluster --exclude-namespace out --skip-kind" in out
 
 
+def test_a_sheet_keeps_to_the_width_of_a_narrow_terminal(
+    assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number of a kind stands after its noun, because the columns do not fit."""
+    write("cluster/all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assay("scan", "--from", "cluster", "--db", "assay.db", "-q")
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = assay("runs", "1", "--db", "assay.db").stdout.decode().splitlines()
+
+    assert [] == [line for line in lines if len(line) > 60 and " " in line.strip()]
+    assert "v1/ConfigMap" in lines
+    assert "  listed 1, examined 1, excluded 0, pages 1," in "\n".join(lines)
+
+
 def test_a_run_without_a_scan_has_a_sheet(assay: Assay, nights: None) -> None:
     """With the reason, and the command that failed."""
     ran = assay("runs", "2", "--db", "assay.db")
