@@ -56,7 +56,7 @@ class _KeptNames(dict[str, bool]):
         self._every_label = every_label
 
     def __missing__(self, key: str) -> bool:
-        is_kept = self._every_label or key in self._keys.labels or key.startswith(self._keys.prefixes)
+        is_kept = self._every_label or self._keys.keeps_label(key)
         if is_kept and _is_sensitive(key):
             self.sensitive.add(key)
         self[key] = is_kept

@@ -125,7 +125,7 @@ class _WaiverReader:
     def _reject_unkept(self, node: Node, key: str) -> None:
         """A label that scans do not keep is no label of any stored object: the waiver would be unused, or match everything."""
         kept_keys = self.kept_keys
-        if kept_keys is not None and key not in kept_keys.labels and not key.startswith(kept_keys.prefixes):
+        if kept_keys is not None and not kept_keys.keeps_label(key):
             node.fail(f"the scan does not keep the label {shorten_key(key)}: scan with --keep-label {shorten_key(key)}")
 
 

@@ -102,7 +102,6 @@ class GoField:
 
 
 ANY = GoField(GoAny())
-STRUCT = GoStruct()
 _NO_FIELDS: Mapping[str, GoField] = MappingProxyType({})
 
 

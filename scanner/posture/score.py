@@ -11,7 +11,7 @@ The weighted score counts each check as often as the weight of its severity.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -115,8 +115,9 @@ class PartSums:
 
     def count(self, key: TallyKey, number: int, weight: int) -> None:
         """Add checks with one outcome and with this weight."""
-        self.plain.count(key, number)
-        self.weighted.count(key, number * weight)
+        counted = Sums()
+        counted.count(key, number)
+        self.add(counted, weight)
 
     def add(self, sums: Sums, weight: int) -> None:
         """Add numbers of checks with this weight."""
@@ -135,11 +136,6 @@ def find_assumed_bindings(record: ScanRecord) -> frozenset[BindingKey]:
 
 
 SumsByPolicy: TypeAlias = Mapping[PolicyKey, PartSums]
-
-
-def score_of(record: ScanRecord, severity: SeverityOf = default_severity) -> Score:
-    """The score of a scan, with its bounds."""
-    return Scores(record, severity).score_scan()
 
 
 class Scores:
@@ -169,13 +165,6 @@ class Scores:
     def score_scan(self) -> Score:
         """The score of the scan."""
         return self._score(self._sum_by_policy(), self._missed_checks(), self._explain_absence(None))
-
-    def score_policies(self, policies: Collection[PolicyKey]) -> Score:
-        """The score of some policies together."""
-        chosen = set(policies)
-        sums = {policy: policy_sums for policy, policy_sums in self._sum_by_policy().items() if policy in chosen}
-        missed = {policy: self._count_missed(policy) for policy in chosen if policy in self._policies}
-        return self._score(sums, missed, self._explain_absence([key for key in self._policies if key in chosen]))
 
     def score_by_policy(self) -> dict[PolicyKey, Score]:
         """The score of each policy that the scan recorded or that has outcomes."""
@@ -353,13 +342,3 @@ def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Sco
             for owner, number in tally.numbers.items():
                 parts[owner].count(tally.key, number, weight)
     return {owner: scores.score_part(part) for owner, part in parts.items()}
-
-
-def subtract_waived(
-    tallies: Iterable[OwnedTally], waived: Mapping[str, Mapping[TallyKey, int]]
-) -> Iterator[OwnedTally]:
-    """The tallies without waived checks, which are counted by owner and by the key of their tally."""
-    for tally in tallies:
-        key = tally.key
-        left = {owner: number - waived.get(owner, {}).get(key, 0) for owner, number in tally.numbers.items()}
-        yield OwnedTally(key, left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -127,11 +127,6 @@ def _fits(masked: str, text: str) -> bool:
 
 def _is_redacted(verdict: Verdict) -> bool:
     return verdict.outcome == "skipped" and verdict.detail == SkipReason.REDACTED.value
-
-
-def keep_check(item: ExpectedItem, check: CheckName) -> ExpectedItem:
-    """The item with the verdict of one check alone: that of a finding."""
-    return replace(item, verdicts=tuple(verdict for verdict in item.verdicts if verdict.check == check))
 
 
 def count_states(results: Sequence[ItemResult]) -> dict[ItemState, int]:

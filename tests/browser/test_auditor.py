@@ -6,15 +6,13 @@ In `assay serve` they begin at the list of clusters, and run without scripts; in
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
@@ -28,6 +26,7 @@ from scanner.store import open_store
 from scanner.web.server.application import application
 from scanner.web.views.library import ScanLibrary
 from tests.web.dated import NOW, scan_on_days
+from tests.web.listening import listening
 
 from .conftest import opened
 from .layout import WINDOWS, broken_words, low_lists
@@ -72,16 +71,8 @@ def folder(dated: str, settings: Settings, tmp_path_factory: pytest.TempPathFact
 def served(dated: str, settings: Settings) -> Iterator[str]:
     """The address of a server, two hours after the newest scan."""
     library = ScanLibrary(dated, settings, clock=lambda: NOW)
-    server = uvicorn.Server(uvicorn.Config(application(library), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    [socket] = server.servers[0].sockets
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    library.close()
+    with closing(library), listening(application(library)) as site:
+        yield site
 
 
 @pytest.fixture

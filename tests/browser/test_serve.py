@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
@@ -18,6 +16,7 @@ from scanner.web.server.server import SecureHeaders
 from scanner.web.views.library import ScanLibrary
 from tests.store.databases import KINDS, database
 from tests.thorough import FULL
+from tests.web.listening import listening
 from tests.web.served import scan_examples
 
 from .layout import MODES, WINDOWS, broken_words, low_lists
@@ -49,16 +48,8 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         scan_examples(url, home, "before", name="mall")
         scan_examples(url, home, "before", "after")
         library = ScanLibrary(url)
-        server = uvicorn.Server(uvicorn.Config(SecureHeaders(application(library)), port=0, log_level="warning"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        [socket] = server.servers[0].sockets
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-        library.close()
+        with closing(library), listening(SecureHeaders(application(library))) as site:
+            yield site
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,11 @@ def write(home: Path) -> Callable[[str, str], Path]:
         return Path(path)
 
     return written
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port without a server that no other process can take meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]

@@ -8,9 +8,9 @@ import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 
@@ -20,6 +20,7 @@ from tests.cli.manifests import bound, config_map
 from tests.cli.test_trouble import kubeconfig
 from tests.command import ASSAY, SECONDS, assay_here, environment
 from tests.command import assay as assay_process
+from tests.http_server import serving_on_loopback
 
 Write = Callable[[str, str], Path]
 
@@ -219,15 +220,9 @@ def slow_server() -> Iterator[tuple[str, Event]]:
             requested.set()
             over.wait(SECONDS)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", requested
-    over.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving_on_loopback(Slow) as port:
+        yield f"http://127.0.0.1:{port}", requested
+        over.set()
 
 
 def test_an_interrupted_request_ends_the_command(home: Path, write: Write, slow_server: tuple[str, Event]) -> None:

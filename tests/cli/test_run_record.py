@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ def last_run() -> Run:
     """The newest run."""
     with open_reader("assay.db") as reader:
         return reader.list_runs(1)[0].run
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port on which no server listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
 
 
 def test_a_complete_scan_is_a_run(assay: Assay, write: Write, home: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,14 +42,6 @@ def kubeconfig(server: str) -> str:
             "current-context": "here",
         }
     )
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    """A port without a server that no other process can take meanwhile."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
 
 
 @pytest.mark.parametrize(

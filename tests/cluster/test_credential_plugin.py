@@ -21,9 +21,10 @@ from scanner.cluster.requests import credential_plugin
 from scanner.cluster.requests.credentials import load_credentials
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json
+from tests.cluster.listed import names
 from tests.cluster.server import FakeApi, listing, refusal
 from tests.cluster.test_credentials import Environment, credential, plugin
-from tests.cluster.test_live import PODS, names
+from tests.cluster.test_live import PODS
 from tests.cluster.test_simple_kubeconfig import PEM
 
 SECONDS = 1.5

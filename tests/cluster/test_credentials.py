@@ -12,8 +12,9 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import AssayError, ClusterError, UsageError
 from scanner.model.json import JsonObject
 from scanner.model.urls import remove_password
+from tests.cluster.listed import names
 from tests.cluster.server import FakeApi, Reply, listing, refusal
-from tests.cluster.test_live import PODS, names
+from tests.cluster.test_live import PODS
 
 Environment = Callable[[str, str], None]
 

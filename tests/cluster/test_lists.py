@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -10,8 +9,9 @@ import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.cluster.live.lists import read_envelope
-from scanner.errors import ListFailed, UsageError
-from scanner.model.resource import Kind, Page
+from scanner.errors import UsageError
+from scanner.model.resource import Kind
+from tests.cluster.listed import names, until_failure
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
@@ -21,22 +21,6 @@ NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
 EXPIRED = refusal(410, "The provided continue parameter is too old")
 RESUMED = refusal(410, "The provided continue parameter is too old", **{"continue": "fresh"})
-
-
-def names(pages: Iterator[Page]) -> list[list[str]]:
-    """The names on each page."""
-    return [[item["metadata"]["name"] for item in orjson.loads(page.data)["items"]] for page in pages]
-
-
-def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
-    """The number of pages before the list failed, and the failure."""
-    count = 0
-    try:
-        for _ in pages:
-            count += 1
-    except ListFailed as failure:
-        return count, failure
-    raise AssertionError("the list came to its end")
 
 
 def announcing(*names: str, token: str = "", remaining: int = 0) -> Reply:

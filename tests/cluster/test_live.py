@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import orjson
 import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject, dig
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.resource import Kind, ObjectKey, Page, UserInfo
+from scanner.model.resource import Kind, ObjectKey, UserInfo
 from scanner.model.scans.scan import ClusterIdentity
+from tests.cluster.listed import names, until_failure
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 PODS = Kind("", "v1", "Pod", "pods", namespaced=True)
@@ -32,22 +31,6 @@ POLICIES = Kind(
     namespaced=False,
 )
 VERBS = ["get", "list"]
-
-
-def names(pages: Iterator[Page]) -> list[list[str]]:
-    """The names on each page."""
-    return [[item["metadata"]["name"] for item in orjson.loads(page.data)["items"]] for page in pages]
-
-
-def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
-    """The number of pages before the list failed, and the failure."""
-    count = 0
-    try:
-        for _ in pages:
-            count += 1
-    except ListFailed as failure:
-        return count, failure
-    raise AssertionError("the list came to its end")
 
 
 # Identity and requester

@@ -14,6 +14,7 @@ from scanner.cluster.live.cluster import LiveCluster
 from scanner.errors import ListFailed
 from scanner.model.json import Json, JsonObject
 from scanner.model.resource import Kind, Page
+from tests.cluster.listed import names
 from tests.cluster.server import FakeApi, Reply, listing, refusal
 
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments", namespaced=True)
@@ -34,11 +35,6 @@ def reduced(*names: str, token: str = "", remaining: int = 0, namespace: str = "
         {**REDUCED, **fields, "metadata": {"name": name, "uid": f"uid-of-{name}", **within}} for name in names
     ]
     return Reply({**REDUCED, "kind": "PartialObjectMetadataList", "metadata": metadata, "items": items})
-
-
-def names(pages: Iterator[Page]) -> list[list[str]]:
-    """The names on each page."""
-    return [[item["metadata"]["name"] for item in orjson.loads(page.data)["items"]] for page in pages]
 
 
 def failure(pages: Iterator[Page]) -> ListFailed:

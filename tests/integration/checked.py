@@ -26,8 +26,8 @@ from scanner.preview import CheckedObject, check
 from scanner.scan.options import Options
 from tests.integration import examples, generated
 from tests.integration.apiserver import ApiServer, running
+from tests.integration.fuzz.manifests import ADMISSION
 from tests.integration.manifests import apply, delete, wait_until_enforced
-from tests.integration.mutations import ADMISSION
 from tests.integration.pod_security import Objects
 from tests.requirements import API_SERVER
 

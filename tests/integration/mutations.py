@@ -16,9 +16,9 @@ from urllib3 import HTTPHeaderDict
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from tests.integration.apiserver import ApiServer
 from tests.integration.client import Answer
+from tests.integration.fuzz.manifests import ADMISSION, binding_named, write_mutation
 from tests.integration.manifests import collection_path
 
-ADMISSION = "admissionregistration.k8s.io/v1"
 GROUPS = ("system:masters", "system:authenticated")
 POD = "Object.spec.template.spec"
 TEMPLATED = ("deployments", "daemonsets", "statefulsets", "replicasets", "jobs")
@@ -281,25 +281,9 @@ def policy_of(name: str) -> JsonObject:
         "failurePolicy": made.failure_policy,
         "reinvocationPolicy": made.reinvocation_policy,
         "variables": [{"name": variable, "expression": text} for variable, text in made.variables],
-        "mutations": [*map(_mutation, made.mutations)],
+        "mutations": [*map(write_mutation, made.mutations)],
     }
     return {"apiVersion": ADMISSION, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
-
-
-def binding_of(name: str) -> JsonObject:
-    """The manifest of its binding."""
-    return {
-        "apiVersion": ADMISSION,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
-
-
-def _mutation(text: str) -> Json:
-    if text.startswith("["):
-        return {"patchType": "JSONPatch", "jsonPatch": {"expression": text}}
-    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}}
 
 
 def user_of(name: str) -> str:
@@ -311,7 +295,7 @@ def manifests() -> Iterator[JsonObject]:
     """All policies and their bindings."""
     for name in POLICIES:
         yield policy_of(name)
-        yield binding_of(name)
+        yield binding_named(name)
 
 
 def updated(server: ApiServer, document: JsonObject, user: str) -> Answer:

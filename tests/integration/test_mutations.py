@@ -27,6 +27,7 @@ from tests.conformance.mutations import agrees
 from tests.integration import examples, mutations
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.client import Answer
+from tests.integration.fuzz.manifests import binding_named
 from tests.integration.manifests import apply as store
 from tests.integration.manifests import wait_until_enforced
 from tests.integration.parity import stored, where_of
@@ -97,7 +98,7 @@ def test_the_prediction_is_what_the_server_makes_of_the_object(stage: Stage, nam
     """Every object that the policy acts on comes out as predicted, or is refused in the predicted words."""
     auditor = Auditor(
         policies=[mutations.policy_of(name)],
-        bindings=[mutations.binding_of(name)],
+        bindings=[binding_named(name)],
         namespaces=stage.namespaces,
         kinds=stage.kinds,
         user=UserInfo(mutations.user_of(name), groups=mutations.GROUPS),

@@ -16,6 +16,7 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, di
 from tests.cli.conftest import Assay
 from tests.integration import mutations
 from tests.integration.apiserver import ApiServer, running
+from tests.integration.fuzz.manifests import binding_named
 from tests.integration.made import namespace
 from tests.integration.manifests import apply
 from tests.integration.parity import stored
@@ -64,7 +65,7 @@ def acting(name: str, on: str, mutation: Json = None) -> Iterator[JsonObject]:
         "metadata": {"name": name},
         "spec": {**as_object(made["spec"]), "matchConditions": [condition], **changed},
     }
-    yield {**mutations.binding_of("label"), "metadata": {"name": name}, "spec": {"policyName": name}}
+    yield {**binding_named("label"), "metadata": {"name": name}, "spec": {"policyName": name}}
 
 
 def labels(text: str) -> Json:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import orjson
 
 from scanner.model.json import JsonObject, as_object, dig
 from tests.certificates import self_signed
+from tests.http_server import serving_on_loopback
 
 
 @contextmanager
@@ -32,23 +32,12 @@ def answering(folder: Path, answer: Callable[[JsonObject], JsonObject]) -> Itera
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            pass
-
     path = self_signed(folder)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
     authority = path.read_bytes().partition(b"-----BEGIN CERTIFICATE-----")
-    try:
+    with serving_on_loopback(Handler, context) as port:
         yield {
-            "url": f"https://127.0.0.1:{server.server_port}/",
+            "url": f"https://127.0.0.1:{port}/",
             "caBundle": base64.b64encode(authority[1] + authority[2]).decode(),
         }
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 from prometheus_client.metrics_core import GaugeMetricFamily
 
 from scanner.report.formats.metric_families import Families
+from tests.http_server import serving_on_loopback
 
 
 @dataclass(frozen=True)
@@ -59,18 +60,10 @@ def gateway() -> Iterator[Gateway]:
 
         do_POST = do_PUT  # noqa: N815 - the name that the base class asks for
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running = Gateway(f"http://127.0.0.1:{server.server_port}")
-    running.released.set()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield running
-    finally:
+    with serving_on_loopback(Handler) as port:
+        running = Gateway(f"http://127.0.0.1:{port}")
         running.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        try:
+            yield running
+        finally:
+            running.released.set()

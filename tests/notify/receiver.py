@@ -9,8 +9,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.http_server import serving_on_loopback
 
 TORN = 0
 """Instead of a status: the connection ends before the answer does."""
@@ -78,17 +80,9 @@ def receiver() -> Iterator[Receiver]:
                 self.end_headers()
             self.close_connection = True
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running = Receiver(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield running
-    finally:
-        running.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving_on_loopback(Handler) as port:
+        running = Receiver(f"http://127.0.0.1:{port}")
+        try:
+            yield running
+        finally:
+            running.released.set()

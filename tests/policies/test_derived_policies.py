@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scanner.audit.fast_path import FastPath
-from scanner.cli.scanning.inputs import read_policy_manifests
+from scanner.cli.scanning.inputs import read_policy_files
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.errors import UsageError
 from scanner.model.json import dig
@@ -237,7 +237,7 @@ def scan_of_files(folder: Path, documents: tuple[Document, ...]) -> Recorded:
         (folder / name).mkdir()
         (folder / name / "all.yaml").write_text(yaml.safe_dump_all(own))
     options = Options(
-        manifests=read_policy_manifests([folder / "policies"]), languages=WITH_LEVELS, cluster_policies=False
+        manifests=read_policy_files([folder / "policies"]).manifests, languages=WITH_LEVELS, cluster_policies=False
     )
     store = FakeStore()
     scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from scanner.cli.scanning.inputs import read_policy_manifests
+from scanner.cli.scanning.inputs import read_policy_files
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.model.scans.out_of_scope import Unneeded
 from scanner.model.scans.scan import ScanState, Scope
@@ -29,7 +29,7 @@ def scan_of(folder: Path, languages: tuple[Language, ...]) -> Recorded:
     for name, documents in (("policies", POLICIES), ("objects", OBJECTS)):
         (folder / name).mkdir()
         (folder / name / "all.yaml").write_text(yaml.safe_dump_all(documents))
-    options = Options(Scope(), read_policy_manifests([folder / "policies"]), languages=languages)
+    options = Options(Scope(), read_policy_files([folder / "policies"]).manifests, languages=languages)
     store = FakeStore()
     scan = run(SnapshotCluster([folder / "objects"]), store, options, scan_id="s1", clock=lambda: NOON)
     return Recorded(scan, store.starts[0], store.ends[0], tuple(store.pages))

@@ -17,7 +17,7 @@ from scanner.model.scans.health import HealthKind
 from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import PolicyRecord, Scope
 from scanner.model.scans.tally import OutcomeName, TallyKey
-from scanner.posture.score import score_of
+from scanner.posture.score import Scores, default_severity
 from scanner.report import FORMATS
 from scanner.report.document.counts import CheckCounts
 from scanner.report.document.document import document_of
@@ -112,7 +112,7 @@ def test_html_states_dependent_outcomes(tmp_path: Path) -> None:
 
 def test_outcomes_that_depend_on_the_user_are_undecided() -> None:
     """A policy that exempts the scanner does not look clean: the bounds of the score include these outcomes."""
-    score = score_of(record_of())
+    score = Scores(record_of(), default_severity).score_scan()
     assert (9, 10, 10) == (score.passed, score.decided, score.undecided)
     assert (0.9, 0.45, 0.95) == (score.value, score.low, score.high)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scanner.store.history.evaluated_sets import ListRun, RowSets, find_runs, pack_row_ids, pack_set
+from scanner.store.history.evaluated_sets import ListRun, RowSets, find_runs, pack_set
 from scanner.store.rows.row_ids import unpack_row_ids
 
 ids_in_runs = st.lists(st.tuples(st.integers(1, 60_000), st.integers(1, 40)), max_size=30).map(
@@ -25,7 +25,7 @@ def test_a_set_of_objects_is_the_set_of_their_rows(ids: array[int], dice: object
     choose = getattr(dice, "random", lambda: 1.0)
     chosen = [place for place in range(len(ids)) if choose() < 0.5]
     expected = {ids[place] for place in chosen}
-    rows = unpack_row_ids(pack_row_ids(sum(1 << place for place in chosen), ids))
+    rows = unpack_row_ids(RowSets(ids).translate(sum(1 << place for place in chosen)).data)
     assert (len(expected), expected) == (rows.count, {number for number in ids if number in rows})
 
 
@@ -72,5 +72,5 @@ def test_the_set_of_a_whole_kind_takes_next_to_no_space() -> None:
     first = array("I", range(1, count + 1))
     later = array("I", (count + place if place % 100 == 0 else place + 1 for place in range(count)))
     everything = (1 << count) - 1
-    assert 100 > len(pack_row_ids(everything, first))
-    assert 2_000 > len(pack_row_ids(everything, later))
+    assert 100 > len(RowSets(first).translate(everything).data)
+    assert 2_000 > len(RowSets(later).translate(everything).data)

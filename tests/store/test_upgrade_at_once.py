@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from scanner.store.database.address import address_of
 from scanner.store.database.engine import make_engine, writing_shared
 from scanner.store.rows.search_index import NAME as WORDS
 from scanner.store.rows.tables import HEAD, find_migrations
-from tests.store.databases import KINDS, database, path_of, rows
+from tests.store.databases import path_of, rows
 from tests.store.made import clock, statuses
 
 OLD = Path(__file__).parent / "old" / "0001.sql"
@@ -46,18 +45,11 @@ upgrade(sys.argv[1])
 """An upgrade that ends after its last migration, before its transaction is committed."""
 
 
-@pytest.fixture(params=KINDS)
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty database of each kind."""
-    with database(request.param, tmp_path) as url:
-        yield url
-
-
 @pytest.fixture
-def old(empty: str) -> str:
+def old(fresh: str) -> str:
     """A database of the first version: two scans, of which the first sees `a` and `b`, the second `a` alone."""
-    fill(empty)
-    return empty
+    fill(fresh)
+    return fresh
 
 
 def fill(url: str, recording: Path = OLD) -> None:
@@ -127,10 +119,10 @@ def test_a_database_is_migrated_once(old: str) -> None:
         assert {"b": "resolved"} == statuses(store.read_scan("scan-2").resolved_findings())
 
 
-def test_a_new_database_is_created_once(empty: str) -> None:
+def test_a_new_database_is_created_once(fresh: str) -> None:
     """The first pods of a release find no database: one of them creates the tables."""
-    assert ["False\n"] * PROCESSES == upgraded_at_once(empty)
-    assert [HEAD] == [row["version_num"] for row in rows(empty, "SELECT version_num FROM alembic_version")]
+    assert ["False\n"] * PROCESSES == upgraded_at_once(fresh)
+    assert [HEAD] == [row["version_num"] for row in rows(fresh, "SELECT version_num FROM alembic_version")]
 
 
 def test_a_sqlite_file_is_copied_once(old: str) -> None:

@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from scanner.store.database.address import address_of
 from scanner.store.database.engine import make_engine
 from scanner.store.rows.gap_lists import read_gaps
 from scanner.store.rows.tally_lists import read_tally_rows
-from tests.store.databases import KINDS, database, path_of, rows
+from tests.store.databases import path_of, rows
 from tests.store.test_integrity import problems_of
 from tests.store.test_upgrade_at_once import fill
 
@@ -43,13 +42,6 @@ from scanner.store.upkeep import old_tallies
 old_tallies.{step} = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
 upgrade(sys.argv[1])
 """
-
-
-@pytest.fixture(params=KINDS)
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty database of each kind."""
-    with database(request.param, tmp_path) as url:
-        yield url
 
 
 def of_recording(recording: Path, query: str) -> list[tuple[Any, ...]]:
@@ -82,37 +74,37 @@ def read(url: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("recording", OLD, ids=lambda path: path.stem)
-def test_rows_of_older_versions_read_as_before(empty: str, recording: Path) -> None:
+def test_rows_of_older_versions_read_as_before(fresh: str, recording: Path) -> None:
     """Gaps, tallies, and the view of daily tallies; the closing sums of the rows stay true."""
-    fill(empty, recording)
+    fill(fresh, recording)
 
-    assert upgrade(empty).migrated
-    assert recorded(recording) == read(empty)
-    assert [] == problems_of(empty)
+    assert upgrade(fresh).migrated
+    assert recorded(recording) == read(fresh)
+    assert [] == problems_of(fresh)
 
 
 @pytest.mark.parametrize("step", ["_write_tallies", "_write_days", "make_last_lists"])
-def test_an_upgrade_that_is_killed_between_its_transactions_continues(empty: str, step: str) -> None:
+def test_an_upgrade_that_is_killed_between_its_transactions_continues(fresh: str, step: str) -> None:
     """What it made stays, and no row is lost; a SQLite file has been copied before."""
     recording = OLD[-1]
-    fill(empty, recording)
-    script = [sys.executable, "-c", KILLED.format(step=step), empty]
+    fill(fresh, recording)
+    script = [sys.executable, "-c", KILLED.format(step=step), fresh]
     killed = subprocess.run(script, check=False, capture_output=True, text=True, timeout=120)
     assert -signal.SIGKILL == killed.returncode, killed.stderr
-    assert [{"version_num": "0033"}] == rows(empty, "SELECT version_num FROM alembic_version")
+    assert [{"version_num": "0033"}] == rows(fresh, "SELECT version_num FROM alembic_version")
 
-    assert upgrade(empty).migrated
-    assert recorded(recording) == read(empty)
-    assert [] == problems_of(empty)
-    if empty.startswith("sqlite"):
-        assert 1 == len(list(path_of(empty).parent.glob("*.bak")))
+    assert upgrade(fresh).migrated
+    assert recorded(recording) == read(fresh)
+    assert [] == problems_of(fresh)
+    if fresh.startswith("sqlite"):
+        assert 1 == len(list(path_of(fresh).parent.glob("*.bak")))
 
 
-def test_equal_tallies_of_older_versions_share_lists(empty: str) -> None:
+def test_equal_tallies_of_older_versions_share_lists(fresh: str) -> None:
     """Scans 4 and 5 differ in one namespace of two."""
-    fill(empty, OLD[-1])
-    upgrade(empty)
-    sets = {json.dumps(row["tallies"]) for row in rows(empty, "SELECT tallies FROM scans WHERE number IN (4, 5)")}
+    fill(fresh, OLD[-1])
+    upgrade(fresh)
+    sets = {json.dumps(row["tallies"]) for row in rows(fresh, "SELECT tallies FROM scans WHERE number IN (4, 5)")}
 
     assert 2 == len(sets)
-    assert 4 == rows(empty, "SELECT count(*) AS number FROM tally_lists")[0]["number"]
+    assert 4 == rows(fresh, "SELECT count(*) AS number FROM tally_lists")[0]["number"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import copyfile, copytree
 from typing import Final
 
-from scanner.cli.scanning.inputs import read_policy_manifests
+from scanner.cli.scanning.inputs import read_policy_files
 from scanner.cli.scanning.named_cluster import NamedCluster
 from scanner.cluster.files.snapshot import SnapshotCluster
 from scanner.model.population import DEFAULT_KEYS
@@ -36,7 +36,7 @@ SCANS: Final[Mapping[str, str]] = {
 def scan_on_days(url: str, home: Path, name: str = "shop") -> None:
     """Scan the states, each at ten o'clock; `home` is a folder to work in."""
     options = Options(
-        manifests=read_policy_manifests(_POLICIES), kept_keys=DEFAULT_KEYS.add_keys((), ("example.com/owner",))
+        manifests=read_policy_files(_POLICIES).manifests, kept_keys=DEFAULT_KEYS.add_keys((), ("example.com/owner",))
     )
     for day, state in SCANS.items():
         _scan(url, NamedCluster(SnapshotCluster([_folder_of(state, home)]), name), options, day)

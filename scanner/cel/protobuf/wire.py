@@ -38,9 +38,6 @@ class WireField(NamedTuple):
     whole: bytes
 
 
-Unwrap = "Callable[[MessageType, dict[str, Value], bytes], Value]"
-
-
 class Decoder:
     """A reader of messages; `unwrap` makes a value of the fields of a message, and of its unknown fields."""
 

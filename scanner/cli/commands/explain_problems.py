@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never
 
 from scanner.config.current import get_settings
 from scanner.errors import UsageError
-from scanner.model.outcome import CheckKind, Errored, Violated, WouldChange
+from scanner.model.outcome import CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.reading import Auditability
 
 if TYPE_CHECKING:
@@ -367,24 +367,43 @@ def summarize_finding(stored: StoredFinding) -> str:
 
 def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) -> Iterator[str]:
     """A finding with its evidence, the effect on a request, and its history."""
-    from scanner.posture.owners import Owners
     from scanner.report.text.evidence import lines_with_excerpt
+
+    found = explained.stored.finding
+    yield from _name_finding(explained)
+    yield ""
+    yield from _explain_outcome(found)
+    title = _find_title(explained.policy, found.check.expression) if explained.policy else ""
+    named = f"{found.check.expression}{f': {title}' if title else ''}"
+    yield from indent_expression("Check:", named or "(configuration of the policy or binding)")
+    if found.evidence:
+        yield "Evidence:"
+        yield from (f"    {line}" for line in lines_with_excerpt(found.evidence))
+    yield ""
+    yield _describe_effect(explained.stored)
+    yield from _explain_limits(explained)
+    yield from _explain_history(explained, of_problem=of_problem)
+
+
+def _name_finding(explained: ExplainedFinding) -> Iterator[str]:
+    from scanner.posture.owners import Owners
     from scanner.report.text.names import object_name, owner_title, param_name, workload_name
 
-    stored, posture = explained.stored, get_settings()
-    found = stored.finding
+    stored, found = explained.stored, explained.stored.finding
     yield f"Finding {stored.id}: {found.api_version} {found.kind} {object_name(found)}"
     if workload := workload_name(stored):
         yield f"Workload {workload}"
     unknown = "" if stored.kept else " (an older version stored no labels of the object)"
-    yield f"Owner {owner_title(Owners(posture.owners)(stored.kept))}{unknown}"
+    yield f"Owner {owner_title(Owners(get_settings().owners)(stored.kept))}{unknown}"
     yield f"Policy {found.policy}, binding {found.binding}, {_describe_check(stored)}"
     if found.param_name:
         yield f"Param {param_name(found.param_namespace, found.param_name)}"
     if explained.policy is not None:
         yield from describe_policy(explained.policy, found.check.expression)
-    yield ""
-    match found.outcome:
+
+
+def _explain_outcome(finding: Finding) -> Iterator[str]:
+    match finding.outcome:
         case Violated(message=message, reason=reason, code=code):
             yield f"Violated: {message}  ({reason}, {code})"
         case WouldChange(message=message):
@@ -394,18 +413,19 @@ def explain_finding(explained: ExplainedFinding, *, of_problem: bool = False) ->
             yield f"Errored: {message}"
         case _ as never:
             assert_never(never)
-    title = _find_title(explained.policy, found.check.expression) if explained.policy else ""
-    named = f"{found.check.expression}{f': {title}' if title else ''}"
-    yield from indent_expression("Check:", named or "(configuration of the policy or binding)")
-    if found.evidence:
-        yield "Evidence:"
-        yield from (f"    {line}" for line in lines_with_excerpt(found.evidence))
-    yield ""
+
+
+def _describe_effect(stored: StoredFinding) -> str:
+    found = stored.finding
     effect = "refused" if found.denies else "admitted"
     pods = ", and its pods refused" if "RefusePods" in found.actions and not found.excepted_by else ""
     would = "would have been" if stored.status == "resolved" else "would be"
-    yield f"This object {would} {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
-    yield from _explain_limits(explained)
+    return f"This object {would} {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
+
+
+def _explain_history(explained: ExplainedFinding, *, of_problem: bool) -> Iterator[str]:
+    """The times of the finding and the changes by scans; findings that belong to one scan alone have none."""
+    stored = explained.stored
     if stored.status == "preview":
         yield f"Preview of {_format_time(stored.last_seen)}: the policy is not bound, and the finding has no history."
         return

@@ -55,11 +55,6 @@ class PolicyFiles:
         return tuple(kinds)
 
 
-def read_policy_manifests(paths: Sequence[Path]) -> tuple[Manifest, ...]:
-    """The policies, bindings and params in policy files. Raises UsageError as `read_policy_files` does."""
-    return read_policy_files(paths).manifests
-
-
 def read_policy_files(paths: Sequence[Path]) -> PolicyFiles:
     """The documents of the policy files.
 

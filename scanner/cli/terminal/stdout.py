@@ -100,8 +100,8 @@ def text(lines: Iterable[str]) -> None:
             out.write(f"{visible(line)}\n")
 
 
-def sentences(lines: Iterable[str | Code]) -> None:
-    """Print lines, wrapped where the terminal is narrower; what is wrapped begins where the line begins."""
+def sentences(lines: Iterable[str | Code], *, hang: int = 0) -> None:
+    """Print lines, wrapped where the terminal is narrower; what is wrapped begins `hang` columns after the begin of the line."""
     console = _find_console()
     with standard_output() as out:
         for line in lines:
@@ -110,7 +110,7 @@ def sentences(lines: Iterable[str | Code]) -> None:
             elif console is None or not line.strip():
                 out.write(f"{visible(line)}\n")
             else:
-                _print_wrapped(console, visible(line))
+                _print_wrapped(console, visible(line), hang)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -141,11 +141,11 @@ def _find_console() -> Console | None:
     return console_of(sys.stdout, os.environ, Color.NEVER)
 
 
-def _print_wrapped(console: Console, line: str) -> None:
+def _print_wrapped(console: Console, line: str, hang: int) -> None:
     from scanner.report.text.printing import print_hanging, text_of
 
     words = line.lstrip(" ")
-    print_hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
+    print_hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)), hang)
 
 
 def _print_last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -254,11 +253,6 @@ def find_runs(ids: Sequence[int]) -> Iterator[ListRun]:
         if place == len(ids) or ids[place] != ids[place - 1] + 1:
             yield ListRun(start, ids[start], place - start)
             start = place
-
-
-def pack_row_ids(bits: int, ids: array[int]) -> bytes:
-    """The packed set of the row ids of some objects. For several sets of a kind use `RowSets`."""
-    return RowSets(ids).translate(bits).data
 
 
 def pack_set(rows: bytes | bytearray) -> StoredSet:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
+from scanner.model.outcome import Finding
 from scanner.model.scans.finding_period import (
     FindingEvent,
     FindingOfPeriod,
@@ -61,16 +62,25 @@ def read_findings_of_period(
                     "",
                     "",
                 )
-                intervals = [_interval_of(row) for row in rows]
-                yield FindingOfPeriod(
-                    made.fingerprint[:SHORT],
-                    made,
-                    times[rows[0].history.first],
-                    was_open_at_begin(intervals, first),
-                    rows[-1].history.until > end.revision,
-                    tuple(_list_events(intervals, first, end.revision, times)),
-                    rows[-1].history.id not in unchecked,
+                yield _build_finding(
+                    made, rows, first, end.revision, times, checked=rows[-1].history.id not in unchecked
                 )
+
+
+def _build_finding(
+    finding: Finding, rows: Sequence[FindingRow], first: int, last: int, times: Times, *, checked: bool
+) -> FindingOfPeriod:
+    """The finding of some rows, from the revision `first` to the revision `last`."""
+    intervals = [_interval_of(row) for row in rows]
+    return FindingOfPeriod(
+        finding.fingerprint[:SHORT],
+        finding,
+        times[rows[0].history.first],
+        was_open_at_begin(intervals, first),
+        rows[-1].history.until > last,
+        tuple(_list_events(intervals, first, last, times)),
+        checked,
+    )
 
 
 def _find_place(connection: Connection, scan: str) -> _ScanPlace:

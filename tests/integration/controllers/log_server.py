@@ -6,12 +6,13 @@ Source of truth: the path of the kubelet's server (pkg/kubelet/server/server.go,
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from tests.http_server import serving_on_loopback
 
 Log = Callable[[str, str, str], bytes | None]
 
@@ -29,17 +30,7 @@ def serving_logs(certificate: Path, log: Log) -> Iterator[int]:
             self.end_headers()
             self.wfile.write(content or b"")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, certificate.with_suffix(".key"))
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, name="logs")
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+    with serving_on_loopback(Handler, context) as port:
+        yield port

@@ -37,7 +37,7 @@ def policy_named(
         ],
         "failurePolicy": failure_policy,
         "reinvocationPolicy": reinvocation_policy,
-        "mutations": [*map(_mutation, mutations)],
+        "mutations": [*map(write_mutation, mutations)],
     }
     return {"apiVersion": ADMISSION, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
 
@@ -52,7 +52,8 @@ def binding_named(name: str) -> JsonObject:
     }
 
 
-def _mutation(text: str) -> Json:
+def write_mutation(text: str) -> Json:
+    """The mutation of a policy with an expression: a JSON patch if it is a list."""
     if text.startswith("["):
         return {"patchType": "JSONPatch", "jsonPatch": {"expression": text}}
     return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}}

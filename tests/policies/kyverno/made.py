@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from scanner.admission.auditability import AUDITABLE
@@ -122,3 +124,11 @@ def result(document: Any, manifest: Any, *, mode: KyvernoMode = CONTROLLER, **ky
     """The result in Kyverno's report."""
     (invocation_result,) = invocation_results(document, manifest, mode=mode, **kyverno_context)
     return result_of(read_policy(manifest), invocation_result.invocation.policy, invocation_result.check_results)
+
+
+def write_documents(folder: Path, name: str, *documents: Any) -> Path:
+    """Write documents into a file of a folder, and return its path."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n---\n".join(map(json.dumps, documents)))
+    return path

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.http_server import serving_on_loopback
 
 
 @contextmanager
@@ -18,14 +19,5 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
 
         do_POST = do_GET  # noqa: N815 - the library wants it so
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_on_loopback(Handler) as port:
+        yield f"127.0.0.1:{port}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from scanner.cluster.schemas import KnownSchemas, builtin_schemas
 from scanner.cluster.yaml import load
 from scanner.errors import UsageError
 from scanner.suite import BrokenSuite, Checked, Suite, check
-from tests.policies.kyverno.made import deployment, exception, pod, policy
+from tests.policies.kyverno.made import deployment, exception, pod, policy, write_documents
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 READING = policy(
@@ -42,13 +41,6 @@ CONTEXT = {
 VALUES = {"kind": "Values", "namespaceSelector": [{"name": "team", "labels": {"tier": "gold"}}]}
 
 
-def _written(folder: Path, name: str, *documents: Any) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n---\n".join(map(json.dumps, documents)))
-    return path
-
-
 def _checked(path: Path) -> list[Checked]:
     schemas = KnownSchemas(builtin_schemas())
     suites = [suite for suite in read_suites(path) if isinstance(suite, Suite)]
@@ -63,7 +55,7 @@ def _broken(path: Path) -> list[str]:
 def _kyverno(folder: Path, *results: Any, **fields: Any) -> Path:
     """A suite in Kyverno's form, in a hidden folder as in policy libraries."""
     body = {"kind": "Test", "metadata": {"name": "t"}, "results": list(results), **fields}
-    return _written(folder, ".kyverno-test/kyverno-test.yaml", body)
+    return write_documents(folder, ".kyverno-test/kyverno-test.yaml", body)
 
 
 def _entry(name: str, result: str, *resources: str) -> Any:
@@ -73,9 +65,9 @@ def _entry(name: str, result: str, *resources: str) -> Any:
 def test_a_suite_of_kyvernos_form(tmp_path: Path) -> None:
     """Files are relative to the suite, its context has the data that expressions read, and false conditions are a skip."""
     unmet = policy("true", name="unmet", matchConditions=[{"name": "no", "expression": "false"}])
-    _written(tmp_path, "policies.yaml", READING, unmet)
-    _written(tmp_path, "pods.yaml", pod(), {**pod("bare"), "metadata": {"name": "bare"}})
-    _written(tmp_path, ".kyverno-test/context.yaml", CONTEXT)
+    write_documents(tmp_path, "policies.yaml", READING, unmet)
+    write_documents(tmp_path, "pods.yaml", pod(), {**pod("bare"), "metadata": {"name": "bare"}})
+    write_documents(tmp_path, ".kyverno-test/context.yaml", CONTEXT)
     _kyverno(
         tmp_path,
         _entry("reads", "pass", "web", "default/bare"),
@@ -91,10 +83,10 @@ def test_values_and_exceptions_of_a_suite(tmp_path: Path) -> None:
     """The values have the labels of namespaces, and exempted objects are skipped."""
     gold = policy("true", name="gold", match={"namespaceSelector": {"matchLabels": {"tier": "gold"}}})
     by_name = [{"name": "n", "expression": "object.metadata.name == 'excused'"}]
-    _written(tmp_path, ".kyverno-test/p.yaml", gold, policy("false"))
-    _written(tmp_path, ".kyverno-test/r.yaml", pod(), pod("excused"), pod("away", namespace="other"))
-    _written(tmp_path, ".kyverno-test/e.yaml", exception(matchConditions=by_name))
-    _written(tmp_path, ".kyverno-test/v.yaml", VALUES)
+    write_documents(tmp_path, ".kyverno-test/p.yaml", gold, policy("false"))
+    write_documents(tmp_path, ".kyverno-test/r.yaml", pod(), pod("excused"), pod("away", namespace="other"))
+    write_documents(tmp_path, ".kyverno-test/e.yaml", exception(matchConditions=by_name))
+    write_documents(tmp_path, ".kyverno-test/v.yaml", VALUES)
     _kyverno(
         tmp_path,
         _entry("gold", "pass", "web"),
@@ -142,9 +134,9 @@ LIMITS = {
 
 
 def _plain(folder: Path, *results: Any) -> Path:
-    _written(folder, "policy.yaml", LIMIT, BINDING)
-    _written(folder, "params.yaml", LIMITS)
-    _written(folder, "objects.yaml", deployment(), pod())
+    write_documents(folder, "policy.yaml", LIMIT, BINDING)
+    write_documents(folder, "params.yaml", LIMITS)
+    write_documents(folder, "objects.yaml", deployment(), pod())
     body = {
         "kind": "PolicyTest",
         "policies": ["policy.yaml"],
@@ -152,7 +144,7 @@ def _plain(folder: Path, *results: Any) -> Path:
         "resources": ["objects.yaml"],
         "results": list(results),
     }
-    return _written(folder, "assay-test.yaml", body)
+    return write_documents(folder, "assay-test.yaml", body)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +163,11 @@ def test_the_short_form_evaluates_as_admission_does(tmp_path: Path, expected: bo
 
 def test_an_object_that_is_not_matched_is_skipped(tmp_path: Path) -> None:
     """An object that is not matched meets no other expectation."""
-    _written(tmp_path, "p.yaml", policy("true", resources=("services",)))
-    _written(tmp_path, "r.yaml", pod())
+    write_documents(tmp_path, "p.yaml", policy("true", resources=("services",)))
+    write_documents(tmp_path, "r.yaml", pod())
     entries = [{"policy": "checks", "resources": ["web"], "result": result} for result in ("skip", "pass")]
     body = {"kind": "PolicyTest", "policies": ["p.yaml"], "resources": ["r.yaml"], "results": entries}
-    assert [True, False] == [checked.right for checked in _checked(_written(tmp_path, "assay-test.yaml", body))]
+    assert [True, False] == [checked.right for checked in _checked(write_documents(tmp_path, "assay-test.yaml", body))]
 
 
 def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +197,7 @@ def test_the_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFi
 )
 def test_an_invalid_suite_is_an_error(tmp_path: Path, expected: str, body: Any) -> None:
     """The error names the file and the problem."""
-    (error,) = _broken(_written(tmp_path, "kyverno-test.yaml", body))
+    (error,) = _broken(write_documents(tmp_path, "kyverno-test.yaml", body))
     assert expected in error
 
 
@@ -228,8 +220,8 @@ def test_a_suite_can_name_another_operation(tmp_path: Path, operation: str, expr
     """The operation is that of one expectation, or of all expectations by the values."""
     manifest = policy(expression)
     manifest["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = [operation]
-    _written(tmp_path, ".kyverno-test/p.yaml", manifest)
-    _written(tmp_path, ".kyverno-test/r.yaml", pod())
+    write_documents(tmp_path, ".kyverno-test/p.yaml", manifest)
+    write_documents(tmp_path, ".kyverno-test/r.yaml", pod())
     expectation = _entry("checks", "pass", "web")
     files = {"policies": ["p.yaml"], "resources": ["r.yaml"]}
     (own,) = _checked(_kyverno(tmp_path, {**expectation, "operation": operation}, **files))
@@ -256,9 +248,9 @@ REMEMBERING = policy(
 def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
     """Responses and global context entries are inline, in files, partial, or projected."""
     named = [{"metadata": {"name": name}} for name in ("one", "two")]
-    _written(tmp_path, "policies.yaml", ASKING, REMEMBERING)
-    _written(tmp_path, "pods.yaml", pod())
-    _written(tmp_path, ".kyverno-test/two.yaml", named[1])
+    write_documents(tmp_path, "policies.yaml", ASKING, REMEMBERING)
+    write_documents(tmp_path, "pods.yaml", pod())
+    write_documents(tmp_path, ".kyverno-test/two.yaml", named[1])
     _kyverno(
         tmp_path,
         _entry("asking", "pass", "web"),
@@ -293,8 +285,8 @@ def test_mock_answers_and_entries_of_a_suite(tmp_path: Path) -> None:
 
 def test_an_answer_that_a_suite_does_not_describe_is_an_error(tmp_path: Path) -> None:
     """A test sends no request."""
-    _written(tmp_path, "policies.yaml", ASKING)
-    _written(tmp_path, "pods.yaml", pod())
+    write_documents(tmp_path, "policies.yaml", ASKING)
+    write_documents(tmp_path, "pods.yaml", pod())
     _kyverno(tmp_path, _entry("asking", "error", "web"), policies=["../policies.yaml"], resources=["../pods.yaml"])
     (checked,) = _checked(tmp_path)
     assert checked.right

@@ -16,7 +16,7 @@ from scanner.model.release import Minor
 from scanner.policies.kyverno.releases import NEWEST
 from scanner.suite import Checked, Suite, check
 from tests.command import assay_here
-from tests.policies.kyverno.made import exception, pod, policy
+from tests.policies.kyverno.made import exception, pod, policy, write_documents
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 CLASS = {"apiVersion": "example.com/v1", "kind": "ShipClass", "metadata": {"name": "gold"}, "spec": {"cheap": False}}
@@ -56,18 +56,11 @@ def _entry(name: str, result: str, *resources: str) -> Any:
     return {"policy": name, "kind": "Pod", "resources": list(resources), "result": result}
 
 
-def _written(folder: Path, name: str, *documents: Any) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n---\n".join(map(json.dumps, documents)))
-    return path
-
-
 def _suite(folder: Path, *results: Any, policies: Any = (), resources: Any = (), **fields: Any) -> Path:
-    _written(folder, "policies.yaml", *policies)
-    _written(folder, "resources.yaml", *resources)
+    write_documents(folder, "policies.yaml", *policies)
+    write_documents(folder, "resources.yaml", *resources)
     files = {"policies": ["policies.yaml"], "resources": ["resources.yaml"]}
-    return _written(folder, "kyverno-test.yaml", {"kind": "Test", "results": list(results), **files, **fields})
+    return write_documents(folder, "kyverno-test.yaml", {"kind": "Test", "results": list(results), **files, **fields})
 
 
 def _checked(path: Path, release: Minor = NEWEST) -> list[Checked]:
@@ -78,8 +71,8 @@ def _checked(path: Path, release: Minor = NEWEST) -> list[Checked]:
 
 def test_a_definition_of_spec_crds_names_the_plural_and_the_scope(tmp_path: Path) -> None:
     """An irregular plural is that of the definition, and a cluster-wide object gets no namespace."""
-    _written(tmp_path, "crd.yaml", _definition("Mouse", "mice"))
-    _written(tmp_path, "cluster.yaml", {"kind": "ClusterResource", "spec": {"crds": ["crd.yaml"]}})
+    write_documents(tmp_path, "crd.yaml", _definition("Mouse", "mice"))
+    write_documents(tmp_path, "cluster.yaml", {"kind": "ClusterResource", "spec": {"crds": ["crd.yaml"]}})
     suite = _suite(
         tmp_path,
         _entry("custom", "pass", "grey"),
@@ -92,8 +85,8 @@ def test_a_definition_of_spec_crds_names_the_plural_and_the_scope(tmp_path: Path
 
 def test_expressions_read_an_object_of_a_kind_by_the_plural_of_its_definition(tmp_path: Path) -> None:
     """So do they for an object of the cluster of a suite."""
-    _written(tmp_path, "crd.yaml", _definition("ShipClass", "shipclasses"))
-    _written(
+    write_documents(tmp_path, "crd.yaml", _definition("ShipClass", "shipclasses"))
+    write_documents(
         tmp_path, "cluster.yaml", {"kind": "ClusterResource", "spec": {"crds": ["crd.yaml"], "resources": [CLASS]}}
     )
     reading = policy("resource.Get('example.com/v1', 'shipclasses', '', 'gold').spec.cheap == true")
@@ -114,7 +107,7 @@ def test_a_definition_among_the_files_of_a_suite_names_the_plural(tmp_path: Path
     path = _suite(tmp_path, *entries, **documents)
     own = {"kind": "PolicyTest", "policies": ["policies.yaml"], "resources": ["resources.yaml"], "results": entries}
     assert [True, True] == [
-        each.right for file in (path, _written(tmp_path, "assay-test.yaml", own)) for each in _checked(file)
+        each.right for file in (path, write_documents(tmp_path, "assay-test.yaml", own)) for each in _checked(file)
     ]
 
 
@@ -193,11 +186,11 @@ def test_a_policy_that_is_not_evaluated_hides_no_difference(tmp_path: Path) -> N
 
 def test_a_policy_that_is_not_evaluated_is_not_supported_in_the_short_format(tmp_path: Path) -> None:
     """The other policies of the suite are evaluated."""
-    _written(tmp_path, "p.yaml", _legacy(), policy("false"))
-    _written(tmp_path, "r.yaml", pod())
+    write_documents(tmp_path, "p.yaml", _legacy(), policy("false"))
+    write_documents(tmp_path, "r.yaml", pod())
     entries = [{"policy": name, "resources": ["web"], "result": "fail"} for name in ("classic", "checks")]
     body = {"kind": "PolicyTest", "policies": ["p.yaml"], "resources": ["r.yaml"], "results": entries}
-    checked = _checked(_written(tmp_path, "assay-test.yaml", body))
+    checked = _checked(write_documents(tmp_path, "assay-test.yaml", body))
     assert [(True, False), (False, True)] == [(bool(each.unsupported), each.right) for each in checked]
 
 
@@ -265,7 +258,7 @@ def test_an_object_that_one_plain_rule_does_not_match_is_not_found(
 @pytest.mark.parametrize(("result", "expected"), [("skip", True), ("pass", False)])
 def test_an_exempted_object_has_the_result_of_its_exception(tmp_path: Path, result: str, expected: bool) -> None:  # noqa: FBT001
     """It is no excluded object."""
-    _written(tmp_path, "e.yaml", exception())
+    write_documents(tmp_path, "e.yaml", exception())
     suite = _suite(
         tmp_path,
         _entry("checks", result, "web"),

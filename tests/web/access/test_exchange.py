@@ -9,7 +9,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 
 import httpx2
@@ -21,6 +21,7 @@ from scanner.web.access.assertions import verify
 from scanner.web.access.exchange import LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys
 from scanner.web.access.refused import ProviderUnavailable, Refused, describe_code
+from tests.http_server import serving_on_loopback
 from tests.web.access.apart import run_apart
 from tests.web.access.provider import key, key_set, signed
 
@@ -33,9 +34,6 @@ def serving(pieces: list[bytes], *, pause: float = 0, encoding: str = "") -> Ite
     """A server that answers every request with these pieces of a body, with a pause after each."""
 
     class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
         def do_GET(self) -> None:
             self.send_response(200)
             if encoding:
@@ -49,16 +47,8 @@ def serving(pieces: list[bytes], *, pause: float = 0, encoding: str = "") -> Ite
             except OSError:
                 return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving_on_loopback(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from html import unescape
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import httpx2
@@ -21,6 +20,7 @@ from scanner.web.requests.prefix import OWN_PATHS
 from scanner.web.server.application import application
 from scanner.web.server.health import Readiness, health_routes
 from scanner.web.views.library import ScanLibrary
+from tests.http_server import serving_on_loopback
 from tests.web.access.conftest import TOKEN, TOKENS
 from tests.web.access.running import Running, access, running
 
@@ -56,21 +56,11 @@ def behind(server: Running, *, takes: bool) -> Iterator[httpx2.Client]:
 
         do_GET = do_POST = answer  # noqa: N815 - the names by which the base class finds them
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-    thread = Thread(target=proxy.serve_forever)
-    thread.start()
-    try:
-        with httpx2.Client(
-            base_url=f"http://127.0.0.1:{proxy.server_port}", trust_env=False, timeout=SECONDS
-        ) as client:
-            yield client
-    finally:
-        proxy.shutdown()
-        thread.join()
-        proxy.server_close()
+    with (
+        serving_on_loopback(Proxy) as port,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=SECONDS) as client,
+    ):
+        yield client
 
 
 @contextmanager
