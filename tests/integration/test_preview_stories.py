@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,8 @@ GOLD: Final = (
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 ERRS: Final = "object.spec.containers[0].resources.limits.cpu != '7'"
 HEALTHY: Final = "healthy"
+SECONDS: Final = 240.0
+"""As long as the controllers take at most, also beside many other tests."""
 OPERATED: Final = "builds"
 """The workload whose pods an operator creates, and no controller."""
 CLAIM: Final[JsonObject] = {
@@ -209,13 +211,13 @@ class Stage:
         for name in STORIES:
             self._delete_pods([pod for pod in self._list_pods(name) if _read_app(pod) != HEALTHY][:1])
         self._wake()
-        wait_until(lambda: all(self._list_refused(name) for name in STORIES))
+        _wait(lambda: all(self._list_refused(name) for name in STORIES))
         counts.append(self._count_broken())
         for name in STORIES:
             self._delete_pods(self._list_pods(name))
         # When the healthy pods are back, the controllers have had their turn.
-        wait_until(lambda: all(HEALTHY in map(_read_app, self._list_pods(name)) for name in STORIES))
-        wait_until(
+        _wait(lambda: all(HEALTHY in map(_read_app, self._list_pods(name)) for name in STORIES))
+        _wait(
             lambda: all(
                 each.messages.keys() - {OPERATED} <= self._list_refused(name).keys() for name, each in told.items()
             )
@@ -233,7 +235,7 @@ class Stage:
             healthy = workload("Deployment", HEALTHY, space, 1, LIMITED, labels={"size": "1"})
             apply(self.server, [namespace(space), *story.change.before, *story.workloads, healthy])
             wanted = 1 + sum(int(as_text(str(dig(each, "spec", "replicas") or 0))) for each in story.workloads)
-            wait_until(lambda name=name, wanted=wanted: len(self._list_pods(name)) == wanted)  # type: ignore[misc]
+            _wait(lambda name=name, wanted=wanted: len(self._list_pods(name)) == wanted)  # type: ignore[misc]
         assert 201 == self.create_runner().status
         wait_until_enforced(self.server)
         for name in STORIES:
@@ -306,6 +308,10 @@ class Stage:
                 owner = involved if involved in names else involved.rpartition("-")[0]
                 found.setdefault(owner, []).append(as_text(dig(each, "message")))
         return found
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    wait_until(holds, SECONDS)
 
 
 def _read_app(pod: Json) -> str:
