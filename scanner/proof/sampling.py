@@ -271,7 +271,7 @@ def _note_strata(size: SampleSize, shares: Sequence[StratumShare]) -> Iterator[s
 
 
 def find_confidence(shares: Sequence[StratumShare], tolerable: int) -> int:
-    """The lowest confidence of a sample with strata, in percent and rounded down, in whichever strata the items deviate.
+    """The lowest confidence of a sample with strata, in percent and rounded down, for any strata with items that deviate.
 
     The chance that no item deviates is the product of (1 - d) ** n over the strata, where d is the part of a stratum that deviates.
     It is highest if 1 - d is proportional to the part of the stratum that is drawn, and 1 where that would be more than 1.

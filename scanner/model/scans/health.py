@@ -1,4 +1,4 @@
-"""The problems that a policy or a binding has, whatever the objects are like."""
+"""The problems of a policy or a binding that depend on no object."""
 
 from __future__ import annotations
 
