@@ -7,6 +7,7 @@ as escapes, so that they cannot steer a terminal.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -78,6 +79,8 @@ _GAP: Final = 2
 _LEAST_LAST: Final = 20
 """The least width of a last column whose cells are wrapped."""
 _EMPTY: Final = "-"
+_NUMBER: Final = re.compile(r"-|[\d,.]+(?:/[\d,.]+| %)?")
+"""A number, a part of another one, a percentage, or what stands for none."""
 
 
 class Code(NamedTuple):
@@ -166,9 +169,16 @@ def _print_lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
 
     from scanner.report.text.printing import print_parts
 
+    head, *rows = lines
+    named = (tuple(map(_name_number, range(len(head)), head, cells)) for cells in rows)
     with standard_output():
-        for cells in lines:
+        for cells in (head, *named):
             print_parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
+
+
+def _name_number(column: int, head: str, cell: str) -> str:
+    """A number after the heading of its column, unless it begins the row: without columns, it would have no noun."""
+    return f"{head.lower()} {cell}" if column and _NUMBER.fullmatch(cell) else cell
 
 
 def _pad(cell: str, width: int) -> str:
