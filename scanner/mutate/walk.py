@@ -18,7 +18,8 @@ Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]
 
 
-_REMEMBERED = 1024
+_REMEMBERED = 256
+"""The parts with a known result. Each keeps its whole object in memory, and mutations of one object follow one another."""
 _CONTAINERS = (dict, list)
 
 
