@@ -20,25 +20,28 @@ from scanner.model.scans.problem_numbers import (
     SeverityRanks,
 )
 from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
-from scanner.model.scans.stored_scan import StoredScan
+from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.control_checks import ServingChecks
 from scanner.posture.problem_rows import problems, select_open
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import Triage
 
 
-def problems_by_namespace(scan: StoredScan, triage: Triage) -> GroupedProblems:
-    """The open problems by the namespace of their objects; the empty name stands for cluster-scoped ones."""
+def problems_by_namespace(scan: StoredScan, triage: Triage, counts: ReportCounts | None = None) -> GroupedProblems:
+    """The open problems by the namespace of their objects; the empty name stands for cluster-scoped ones.
+
+    `counts` answers for the scan, if it is given; here and below.
+    """
     if follows_baseline(scan):
         return group_problems(problems_since(scan), triage.waives, lambda stored: stored.finding.namespace)
-    return scan.problems_by_namespace(triage.waived.rows)
+    return (counts or scan).problems_by_namespace(triage.waived.rows)
 
 
-def problems_by_owner(scan: StoredScan, triage: Triage) -> GroupedProblems:
+def problems_by_owner(scan: StoredScan, triage: Triage, counts: ReportCounts | None = None) -> GroupedProblems:
     """The open problems by the owner of their objects; the empty name stands for objects without an owner."""
     if follows_baseline(scan):
         return group_problems(problems_since(scan), triage.waives, triage.owner)
-    return scan.problems_by_owner(triage.owner_of, triage.waived.rows)
+    return (counts or scan).problems_by_owner(triage.owner_of, triage.waived.rows)
 
 
 def group_problems(
@@ -135,11 +138,11 @@ def _sum(several: Iterable[OpenProblems]) -> OpenProblems:
 _OUTCOMES: Final = ((Violated, "violated"), (Errored, "errored"), (WouldChange, "wouldChange"))
 
 
-def problem_groups(scan: StoredScan, triage: Triage) -> tuple[ProblemGroup, ...]:
+def problem_groups(scan: StoredScan, triage: Triage, counts: ReportCounts | None = None) -> tuple[ProblemGroup, ...]:
     """The groups, in ascending order. Previewed, excepted, waived and unchecked findings belong to no problem."""
     if follows_baseline(scan):
         return count_groups(problems_since(scan), triage.ranks, triage.waives)
-    return scan.problem_groups(triage.ranks, triage.waived.rows)
+    return (counts or scan).problem_groups(triage.ranks, triage.waived.rows)
 
 
 def count_groups(

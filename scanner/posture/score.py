@@ -115,8 +115,9 @@ class PartSums:
 
     def count(self, key: TallyKey, number: int, weight: int) -> None:
         """Add checks with one outcome and with this weight."""
-        self.plain.count(key, number)
-        self.weighted.count(key, number * weight)
+        counted = Sums()
+        counted.count(key, number)
+        self.add(counted, weight)
 
     def add(self, sums: Sums, weight: int) -> None:
         """Add numbers of checks with this weight."""

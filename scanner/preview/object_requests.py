@@ -16,7 +16,7 @@ from scanner.audit.page import get_identity
 from scanner.audit.population import record_object
 from scanner.model.json import JsonObject, as_object, dig, texts
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.population import PopulationMember
+from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, UserInfo, build_user_info, resource_of
 from scanner.preview.asked_requests import RequestAsker
 from scanner.preview.objects_between import MADE_FOR, make_between
@@ -61,6 +61,8 @@ FINALIZED_BY: Final[Mapping[str, str]] = {
     "orphan": "generic-garbage-collector",
 }
 """The controllers that remove their finalizers."""
+_STATEFUL: Final = ("apps", "StatefulSet")
+"""The controller whose pods have names and claims of their own."""
 _SHOWN: Final = 5
 _DIFFERS: Final = "the API server decides otherwise about the pod by the rules before the change"
 
@@ -85,6 +87,7 @@ class ObjectRequests:
         self._keys = prepared.context.kept_keys
         self._user = prepared.evaluation_context.user
         self._observed: set[str] = set()
+        self._refused: set[str] = set()
         kinds = gathered.discovery.kinds
         if any(concerns_plugins(kind) and rules.may_concern(kind) for kind in kinds):
             rules.plugin_objects.load()
@@ -152,7 +155,7 @@ class ObjectRequests:
                 yield resource
 
     def _check_pod(self, pod: Resource, member: PopulationMember, pods: dict[str, ControlledPods]) -> ObjectRisks:
-        """The risks of a pod of its own; the first pod of each controller is added to `pods`, and stands for all."""
+        """The risks of a pod of its own; what becomes of the pods of its controller is added to `pods`."""
         risks = list(self._finalize(pod, member))
         controller, running = member.controller, int(dig(pod.body, "status", "phase") == "Running")
         if controller is None:
@@ -160,17 +163,28 @@ class ObjectRequests:
             return ObjectRisks(member, tuple(risks), running=running, has_controller=False)
         if controller.kind == "Node":
             return ObjectRisks(member, tuple(risks))  # a static pod: the kubelet runs it from a file
-        known = pods.get(controller.uid)
-        if known is None:
-            creator = find_creator(*controller.group_kind)
-            # A living pod has what the mutating policies before the change gave it: the template decides if they differ.
-            is_new = controller.uid not in self._observed and (creator is None or not self._rules.changes_mutation)
-            if is_new:
-                self._observed.add(controller.uid)
-            of_pod = self._recreate(pod, member, self._name_user(creator) or self._user) if is_new else ()
-            known = ControlledPods(member, 0, tuple(of_pod) if is_new else None, is_named=creator is None)
-        pods[controller.uid] = replace(known, running=known.running + running)
+        own, known = self._observe(pod, member, controller, running), pods.get(controller.uid)
+        pods[controller.uid] = known.add(own) if known else own
         return ObjectRisks(member, tuple(risks))
+
+    def _observe(self, pod: Resource, member: PopulationMember, controller: Controller, running: int) -> ControlledPods:
+        """A pod of a controller, evaluated if it is the first one, or if the pods differ and none of those before is refused."""
+        uid, creator = controller.uid, find_creator(*controller.group_kind)
+        pods = ControlledPods(
+            member,
+            running,
+            None,
+            is_named=creator is None,
+            differ=creator is None or controller.group_kind == _STATEFUL,
+        )
+        # A living pod has what the mutating policies before the change gave it: the template decides if they differ.
+        if (creator and self._rules.changes_mutation) or uid in (self._refused if pods.differ else self._observed):
+            return pods
+        self._observed.add(uid)
+        evaluated = replace(pods, risks=tuple(self._recreate(pod, member, self._name_user(creator) or self._user)))
+        if evaluated.is_refused:
+            self._refused.add(uid)
+        return evaluated
 
     def _check_template(self, resource: Resource, member: PopulationMember) -> ObjectRisks:
         """The risks of an object with a template. Living pods, if there are any, show more than the template."""

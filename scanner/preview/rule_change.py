@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Final
 
+import orjson
+
 from scanner.errors import ListFailed, UsageError
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.outcome import Gap
@@ -21,7 +23,7 @@ from scanner.scan.documents import FilePlace, Manifest, is_policy
 from scanner.scan.prepare import GatheredRules, ListedNamespaces
 
 _BINDING: Final = "Binding"
-_ABSENT: Final = "absent"
+ABSENT: Final = "absent"
 _HIDDEN: Final = "not shown"
 _MOST_FIELDS: Final = 20
 _LONGEST: Final = 120
@@ -190,7 +192,7 @@ class _Documents:
         if not removed:
             raise UsageError(f"--without {pattern}: there is no policy and no binding of that name{self._list_names()}")
         self.all = tuple(each for each in self.all if each not in removed)
-        gone = (ChangedField(_title(each.body), "present", _ABSENT) for each in removed)
+        gone = (ChangedField(_title(each.body), "present", ABSENT) for each in removed)
         return [
             self._make_cause(f"--without {pattern}", [each.body], (field,))
             for each, field in zip(removed, gone, strict=True)
@@ -233,7 +235,7 @@ class _Documents:
         for each in policies:
             binding = _make_binding(each.body, actions)
             self.all = (Manifest(f"--bind {name}", binding), *self.all)
-            added = ChangedField(_title(binding), _ABSENT, "present")
+            added = ChangedField(_title(binding), ABSENT, "present")
             causes.append(self._make_cause(f"--bind {name}={','.join(actions)}", [binding], (added,)))
         return causes
 
@@ -353,12 +355,11 @@ def _holds_objects(*items: Json) -> bool:
 
 def _write(value: Json) -> str:
     if value is None:
-        return _ABSENT
-    text = (
-        value
-        if isinstance(value, str)
-        else ", ".join(map(str, as_list(value)))
-        if isinstance(value, list)
-        else str(value)
-    )
+        return ABSENT
+    text = ", ".join(map(_write_item, as_list(value))) if isinstance(value, list) else _write_item(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _write_item(value: Json) -> str:
+    """Text as it is, and anything else as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

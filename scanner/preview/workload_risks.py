@@ -125,18 +125,26 @@ class ObjectRisks:
 class ControlledPods:
     """The pods of one controller on a page, of which the first stands for all, and the number of those that run.
 
-    `risks` are None if the first one was not evaluated, because a pod of an earlier page was, or because the template decides. With
-    `is_named` the controller is not one of kube-controller-manager, and the pod itself is a part of its workload.
+    If the pods `differ`, as those of a StatefulSet and of an operator do, the first one that is refused stands for them. `risks` are
+    None if no pod was evaluated, because one of an earlier page stands for all, or because the template decides. With `is_named` the
+    controller is not one of kube-controller-manager, and the pod itself is a part of its workload.
     """
 
     first: PopulationMember
     running: int
     risks: tuple[Risk, ...] | None
     is_named: bool = False
+    differ: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the pod that stands for all would be refused."""
+        return any(risk.is_refused for risk in self.risks or ())
 
     def add(self, other: ControlledPods) -> ControlledPods:
-        """These pods, and those of a later page."""
-        evaluated = self if self.risks is not None else other
+        """These pods, and those that follow."""
+        is_worse = self.differ and other.is_refused and not self.is_refused
+        evaluated = other if is_worse or self.risks is None else self
         return replace(evaluated, running=self.running + other.running)
 
 

@@ -559,5 +559,5 @@ def test_each_team_gets_a_text(assay: Assay, save: Save) -> None:
     flags = ("--against", "cluster.yaml", "--action", "limits=Deny", "-o", "markdown", "--by", "owner")
     text = assay("preview", "-q", *flags).stdout.decode()
 
-    assert ["### Team blue", "### Team red"] == [line for line in text.splitlines() if line.startswith("###")]
+    assert ["### blue", "### red"] == [line for line in text.splitlines() if line.startswith("###")]
     assert "2 workloads of 2 teams could not start again; 1 of them runs today." in text

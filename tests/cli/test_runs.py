@@ -178,7 +178,21 @@ def test_a_sheet_has_the_numbers_of_each_kind(assay: Assay, write: Write) -> Non
     assert "files have no API server that counts objects" == document["comparison"]["whyNot"]
     out = assay("runs", "1", "--db", "assay.db").stdout.decode()
     assert "v1/ConfigMap             3         2         1       -     -      1" in out
-    assert "Command      assay scan --from cluster --exclude-namespace out --skip-kind" in out
+    assert "Command        assay scan --from cluster --exclude-namespace out --skip-kind" in out
+
+
+def test_a_sheet_keeps_to_the_width_of_a_narrow_terminal(
+    assay: Assay, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number of a kind stands after its noun, because the columns do not fit."""
+    write("cluster/all.yaml", f"{config_map('one')}---\n{bound('strict')}")
+    assay("scan", "--from", "cluster", "--db", "assay.db", "-q")
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = assay("runs", "1", "--db", "assay.db").stdout.decode().splitlines()
+
+    assert [] == [line for line in lines if len(line) > 60 and " " in line.strip()]
+    assert "v1/ConfigMap" in lines
+    assert "  listed 1, examined 1, excluded 0, pages 1," in "\n".join(lines)
 
 
 def test_a_run_without_a_scan_has_a_sheet(assay: Assay, nights: None) -> None:
@@ -188,7 +202,7 @@ def test_a_run_without_a_scan_has_a_sheet(assay: Assay, nights: None) -> None:
 
     assert ("failed", None, []) == (document["state"], document["scan"], document["kinds"])
     assert "Run 2 of prod: failed (https://10.0.0.1:6443 cannot be reached (Connection" in ran.stdout.decode()
-    assert "Scan         none began\n" in ran.stdout.decode()
+    assert "Scan           none began\n" in ran.stdout.decode()
 
 
 def test_a_run_that_still_runs_has_a_sheet(assay: Assay, home: Path) -> None:

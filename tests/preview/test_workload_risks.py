@@ -98,6 +98,34 @@ def test_all_running_pods_of_an_operators_resource_count() -> None:
     assert [("orders", ["recreate"], None, 12, True)] == describe(result)
 
 
+@pytest.mark.parametrize("refused", ["db-0", "db-3", "db-6"])
+@pytest.mark.parametrize("of_operator", [False, True], ids=["StatefulSet", "operator"])
+def test_the_refused_one_of_pods_that_differ_is_named(refused: str, of_operator: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Pods of a StatefulSet have names and claims of their own, and an operator makes pods of several kinds; on any page."""
+    operated = {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": "db", "uid": "u"}}
+    owner = operated if of_operator else stateful()
+    objects = [pod(f"db-{number}", owner) for number in range(7)]
+    result = flip(
+        strict("pods", expression=f"object.metadata.name != '{refused}'"),
+        objects if of_operator else [owner, *objects],
+    )
+
+    assert [("db", ["recreate"], None if of_operator else 3, 7, True)] == describe(result)
+    assert [refused] == [risk.object.name for each in result.workloads for risk in each.risks]
+
+
+def test_a_label_of_one_pod_of_a_replica_set_is_no_risk_of_its_workload() -> None:
+    """The next pod is made from the template, and has no such label: only the pod is newly denied."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    owner = store("ReplicaSet", "apps/v1", "web", "shop", {"spec": spec})
+    objects = [owner, pod("web-a", owner), pod("web-b", owner, labels={"debug": "yes"})]
+    expression = "!has(object.metadata.labels) || !('debug' in object.metadata.labels)"
+    result = flip(strict("pods", expression=expression), objects)
+
+    assert ([], ["web-b"]) == (describe(result), [each.object.name for each in result.objects])
+
+
 def test_a_pod_that_another_policy_refuses_is_no_new_risk() -> None:
     """It could not start before the change either. Only a policy that denies counts."""
     objects = [stateful()]

@@ -9,7 +9,17 @@ import orjson
 import pytest
 
 from scanner.model.scans.scan import ClusterIdentity
-from scanner.preview.verdict import AGREES, CheckedObject, CheckResult, Decision, Effect, Place, ServerAnswer, Verdict
+from scanner.preview.verdict import (
+    AGREES,
+    DIFFERS,
+    CheckedObject,
+    CheckResult,
+    Decision,
+    Effect,
+    Place,
+    ServerAnswer,
+    Verdict,
+)
 from scanner.report.check import json, junit, markdown, sarif, table
 from scanner.report.check.document import CheckDocument
 
@@ -30,40 +40,53 @@ def document_of(*objects: CheckedObject) -> CheckDocument:
 
 def list_refusals(*objects: CheckedObject) -> list[str]:
     """The lines of the table about objects."""
-    lines = list(table.list_lines(document_of(*objects)))
-    return lines[: lines.index("")]
+    return [line for line in table.list_lines(document_of(*objects)) if line]
 
 
 def test_equal_refusals_are_one_entry_with_the_number_and_the_first_names() -> None:
-    """The place of each name stands beside it."""
+    """The line that decided stands beside each name."""
     assert [
         "refused: 5 objects with the same answer (CREATE)",
-        "  ConfigMap shop/c-1  app.yaml, document 1",
-        "  ConfigMap shop/c-2  app.yaml, document 2",
-        "  ConfigMap shop/c-3  app.yaml, document 3",
-        "  and 2 more",
-        "  refused by policy limits (binding limits): containers need limits",
+        "  ConfigMap shop/c-1  app.yaml:1",
+        "  ConfigMap shop/c-2  app.yaml:2",
+        "  ConfigMap shop/c-3  app.yaml:3",
+        "  and 2 more: -o json lists each",
+        "  refused by policy limits: containers need limits",
     ] == list_refusals(*(config_map(number, LIMITS) for number in range(1, 6)))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        config_map(2, LIMITS, OWNER),
-        config_map(2, replace(LIMITS, message="containers need requests")),
-        config_map(2, replace(LIMITS, binding="other")),
-        config_map(2, replace(LIMITS, effect=Effect.WARNS)),
-        replace(config_map(2, LIMITS), operation="UPDATE"),
-        replace(config_map(2, LIMITS), server=ServerAnswer(Verdict.REFUSED, AGREES)),
+        config_map(5, LIMITS, OWNER),
+        config_map(5, replace(LIMITS, message="containers need requests")),
+        config_map(5, replace(LIMITS, binding="other")),
+        config_map(5, replace(LIMITS, effect=Effect.WARNS)),
+        replace(config_map(5, LIMITS), operation="UPDATE"),
+        replace(config_map(5, LIMITS), server=ServerAnswer(Verdict.ADMITTED, DIFFERS)),
     ],
     ids=["rules", "message", "binding", "effect", "operation", "server"],
 )
 def test_objects_with_different_answers_are_entries_of_their_own(other: CheckedObject) -> None:
     """No entry has a decision that is not about each of its objects."""
-    lines = list_refusals(config_map(1, LIMITS), other)
+    equal = [config_map(number, LIMITS) for number in range(1, 5)]
+    lines = list_refusals(*equal, other)
 
-    assert ["c-1", "c-2"] == [line.split("/")[1].split()[0] for line in lines if "ConfigMap shop/" in line]
-    assert not any("with the same answer" in line for line in lines)
+    assert list_refusals(*equal) + list_refusals(other) == lines
+
+
+def test_an_answer_of_the_server_that_agrees_is_no_difference() -> None:
+    """The last sentence has the number of these answers."""
+    asked = [replace(config_map(number, LIMITS), server=ServerAnswer(Verdict.REFUSED, AGREES)) for number in range(5)]
+
+    assert ["refused: 5 objects with the same answer (CREATE)"] == list_refusals(*asked)[:1]
+
+
+def test_a_few_equal_refusals_are_entries_of_their_own() -> None:
+    """Each has the values that decided."""
+    lines = list_refusals(*(config_map(number, LIMITS) for number in range(1, 4)))
+
+    assert 3 == sum(line.startswith("refused: ConfigMap shop/c-") for line in lines)
 
 
 def test_admitted_objects_are_listed_one_by_one() -> None:
@@ -83,7 +106,7 @@ def test_markdown_has_one_row_for_equal_refusals() -> None:
     ]
 
     names = "ConfigMap shop/c-1, ConfigMap shop/c-2, ConfigMap shop/c-3 and 1 more"
-    why = "refused by policy limits (binding limits): containers need limits"
+    why = "refused by policy limits: containers need limits"
     assert [f"| {names} | refused | {why} | app.yaml:1 |"] == rows
 
 

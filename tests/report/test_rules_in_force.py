@@ -99,6 +99,6 @@ def test_the_page_states_since_when(tmp_path: Path) -> None:
     page = main_of(tmp_path / "report" / "rules.html")
 
     assert "2026-03-02 14:00:12 UTC" in page
-    assert "not yet on 2026-03-01 14:00:00 UTC" in page
+    assert 'not yet on <time datetime="2026-03-01T14:00:00Z">2026-03-01 14:00:00 UTC</time>' in page
     assert "validations:" in page
     assert {"rules.csv", "rules.json"} <= {path.name for path in (tmp_path / "report").iterdir()}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from scanner.model.outcome import Change, Check, CheckKind, Errored, Violated, WouldChange
+from scanner.model.scans.problem_numbers import SeverityRanks
 from scanner.model.scans.scan import Scope
 from scanner.model.scans.stored_finding import make_census
 from scanner.model.scans.stored_scan import StoredScan
+from scanner.posture.owners import Owners
 from scanner.store import SqlStore
 from tests.store.made import Round, finding
 
@@ -32,6 +34,9 @@ def test_the_numbers_of_a_scan_are_those_of_its_findings(store: SqlStore) -> Non
     for number in range(1, len(rounds) + 1):
         record = store.read_scan(f"scan-{number}")
         assert dict(make_census(record.findings())) == dict(record.census())
+        at_once = record.all_numbers(Owners(), SeverityRanks({}, {}, 2), frozenset(), 1)
+        assert record.census() == at_once.census
+        assert record.problems_by_namespace(frozenset()) == at_once.problems_by_namespace
         assert len(list(record.resolved_findings())) == sum(record.resolutions().values())
         assert Counter(each.finding.name for each in record.findings()) == _by_name(record)
 

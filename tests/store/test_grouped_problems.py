@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO
 from itertools import count
@@ -18,9 +19,9 @@ from scanner.audit import population
 from scanner.model.outcome import Errored, Finding
 from scanner.model.population import Controller, PopulationMember
 from scanner.model.resource import Kind
+from scanner.model.scans.census import Bucket, OwnedCensus
 from scanner.model.scans.problem_numbers import GroupedProblems, OpenProblems
 from scanner.model.scans.scan import ClusterIdentity, ScanState
-from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.waiver import WaiverSet
 from scanner.posture.control_checks import Control, Framework, PolicySelector, SelectorKind
 from scanner.posture.grouped_problems import group_problems, problems_by_namespace, problems_by_owner
@@ -32,9 +33,11 @@ from scanner.report.document.sentences import sums_note
 from scanner.report.formats.table import render as render_table
 from scanner.report.text.screen import Screen
 from scanner.store import SqlStore
+from scanner.store.read.stored_scan import SqlScan
 from tests.posture.waivers import waiver
 from tests.report.pages import main_of
 from tests.store.made import PROD, Round, finding, listed, page_of
+from tests.store.test_owned_tallies import summed
 from tests.store.test_population import SETTINGS
 
 pytestmark = pytest.mark.long
@@ -95,7 +98,7 @@ pods = st.lists(
 )
 
 
-def scanned(store: SqlStore, *scans: list[Pod]) -> StoredScan:
+def scanned(store: SqlStore, *scans: list[Pod]) -> SqlScan:
     """The record of the last of some scans of a cluster; one of no pods is incomplete, and leaves all findings unchecked."""
     cluster = ClusterIdentity(f"cluster-{next(NUMBERS)}", source=PROD.source)
     for each in scans:
@@ -182,6 +185,31 @@ def test_the_database_groups_the_problems_of_the_stream(
     assert group_problems(record.findings_by_problem(), triage.waives, triage.owner) == problems_by_owner(
         record, triage
     )
+
+
+@given(scans=st.lists(pods, min_size=1, max_size=3), given_waivers=waivers)
+@SETTINGS
+def test_all_numbers_at_once_are_those_of_single_questions(
+    store: SqlStore, scans: list[list[Pod]], given_waivers: WaiverSet | None
+) -> None:
+    """As `serve` reads them, in fewer queries: with problems of several namespaces and owners, waived and unchecked findings."""
+    record = scanned(store, *scans)
+    triage = Triage(replace(DEFAULT_SETTINGS, waivers=given_waivers), record)
+    owner_of, ranks, waived = triage.owner_of, triage.ranks, triage.waived.rows
+
+    numbers = record.all_numbers(owner_of, ranks, waived, 3)
+    assert record.census() == numbers.census
+    assert sorted_census(record.census_by_owner(owner_of)) == sorted_census(numbers.census_by_owner)
+    assert summed(record.tallies_by_owner(owner_of)) == summed(numbers.tallies_by_owner)
+    assert record.problem_totals(ranks, waived, 3) == numbers.problem_totals
+    assert record.problem_groups(ranks, waived) == numbers.problem_groups
+    assert record.problems_by_namespace(waived) == numbers.problems_by_namespace
+    assert record.problems_by_owner(owner_of, waived) == numbers.problems_by_owner
+
+
+def sorted_census(counted: Iterable[OwnedCensus]) -> dict[str, list[tuple[Bucket, int]]]:
+    """The census of each owner."""
+    return {owned.owner: sorted(owned.census.items()) for owned in counted}
 
 
 @pytest.fixture

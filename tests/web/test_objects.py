@@ -28,7 +28,7 @@ def test_every_check_has_an_outcome(site: Served) -> None:
     assert (200, "StatefulSet data/postgres") == (page.status, page.heading)
     rows = [row for row in page.rows() if " | " in row]
     assert any(row.startswith("memory-limits validations[0] | refused | memory-limits-production") for row in rows)
-    assert any(row.startswith("owner validations[1] | passed | owner") for row in rows)
+    assert any(row.startswith("owner validations[1] | ✓passed | owner") for row in rows)
     assert "13 checks: 11 passed, 1 refused, 1 warned" in page.text
     assert "not what they contained" in page.text
 

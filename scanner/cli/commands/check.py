@@ -267,7 +267,8 @@ def _print(document: CheckDocument, form: CheckForm) -> None:
     if form is CheckForm.TABLE:
         from scanner.report.check import table
 
-        sentences(table.list_lines(document))
+        sentences(table.list_lines(document), hang=2)
+        sentences(table.list_sentences(document))
         return
     written = _render(document, form)
     with standard_output() as out:

@@ -358,9 +358,9 @@ def explain_problem(explained: ExplainedProblem, screen: Screen) -> Iterator[Par
 def summarize_finding(stored: StoredFinding) -> str:
     """A finding on one line."""
     from scanner.report.text.names import object_name
-    from scanner.report.text.titles import message_of
+    from scanner.report.text.titles import check_title, sentence_of
 
-    reason = " ".join(message_of(stored.finding).split())
+    reason = sentence_of(stored.finding, check_title(stored.finding.check))
     shown = reason if len(reason) <= _LONGEST else f"{reason[: _LONGEST - 1]}…"
     return f"{stored.id}  {_describe_state(stored)}  {stored.finding.kind} {object_name(stored.finding)}: {shown}"
 

@@ -23,7 +23,7 @@ from scanner.cli.flags.simulated_request import RequesterFlags
 from scanner.cli.scanning.inputs import read_policy_files, reject_stdin_twice
 from scanner.cli.scanning.scan_flags import WorkersOption
 from scanner.cli.terminal.progress import Progress
-from scanner.cli.terminal.stdout import QuietOption, standard_output
+from scanner.cli.terminal.stdout import QuietOption, sentences, standard_output
 from scanner.config.current import get_settings
 from scanner.config.values import parse_kubernetes_version, parse_namespace_labels
 from scanner.errors import UsageError
@@ -384,7 +384,8 @@ def _print(document: PreviewDocument, flags: PreviewFlags) -> None:
         from scanner.cli.terminal.explanation import show
         from scanner.report.text.screen import Screen
 
-        show([*table.list_lines(document), *_list_next(document.result, flags)], Screen())
+        sentences(table.list_lines(document), hang=2)
+        show([*table.list_sentences(document), *_list_next(document.result, flags)], Screen())
         return
     renderers = {
         PreviewForm.JSON: json.render,

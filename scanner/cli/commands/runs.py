@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
@@ -165,5 +166,7 @@ def _print_register(document: RegisterDocument, output: OutputForm, limit: int |
 
 def _print_sheet(sheet: RunSheet, output: OutputForm) -> None:
     from scanner.report.runs import json, tables
+    from scanner.report.text.screen import width_of
 
-    text(json.sheet_lines(sheet) if output is OutputForm.JSON else tables.sheet_lines(sheet))
+    width = width_of(sys.stdout, os.environ)
+    text(json.sheet_lines(sheet) if output is OutputForm.JSON else tables.sheet_lines(sheet, width))

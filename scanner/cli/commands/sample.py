@@ -201,7 +201,7 @@ def _read_size(n: int | None, confidence: int | None, tolerable: int | None) -> 
 
 
 def _read_strata(text: str) -> tuple[str, ...]:
-    """The columns in one order, whatever that of the flag: it is part of the rule. Unknown names are kept, for the message."""
+    """The columns in the order of STRATA, which is part of the rule, after unknown names, which a message needs."""
     names = list(filter(None, map(str.strip, text.split(","))))
     return (*(name for name in names if name not in STRATA), *(name for name in STRATA if name in names))
 

@@ -7,6 +7,7 @@ as escapes, so that they cannot steer a terminal.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -78,6 +79,8 @@ _GAP: Final = 2
 _LEAST_LAST: Final = 20
 """The least width of a last column whose cells are wrapped."""
 _EMPTY: Final = "-"
+_NUMBER: Final = re.compile(r"-|[\d,.]+(?:/[\d,.]+| %)?")
+"""A number, a part of another one, a percentage, or what stands for none."""
 
 
 class Code(NamedTuple):
@@ -100,8 +103,8 @@ def text(lines: Iterable[str]) -> None:
             out.write(f"{visible(line)}\n")
 
 
-def sentences(lines: Iterable[str | Code]) -> None:
-    """Print lines, wrapped where the terminal is narrower; what is wrapped begins where the line begins."""
+def sentences(lines: Iterable[str | Code], *, hang: int = 0) -> None:
+    """Print lines, wrapped where the terminal is narrower; what is wrapped begins `hang` columns after the begin of the line."""
     console = _find_console()
     with standard_output() as out:
         for line in lines:
@@ -110,7 +113,7 @@ def sentences(lines: Iterable[str | Code]) -> None:
             elif console is None or not line.strip():
                 out.write(f"{visible(line)}\n")
             else:
-                _print_wrapped(console, visible(line))
+                _print_wrapped(console, visible(line), hang)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -141,11 +144,11 @@ def _find_console() -> Console | None:
     return console_of(sys.stdout, os.environ, Color.NEVER)
 
 
-def _print_wrapped(console: Console, line: str) -> None:
+def _print_wrapped(console: Console, line: str, hang: int) -> None:
     from scanner.report.text.printing import print_hanging, text_of
 
     words = line.lstrip(" ")
-    print_hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)))
+    print_hanging(console, line[: len(line) - len(words)], text_of(console, words, len(words)), hang)
 
 
 def _print_last_wrapped(console: Console, lines: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
@@ -166,9 +169,16 @@ def _print_lists(console: Console, lines: Iterable[Sequence[str]]) -> None:
 
     from scanner.report.text.printing import print_parts
 
+    head, *rows = lines
+    named = (tuple(map(_name_number, range(len(head)), head, cells)) for cells in rows)
     with standard_output():
-        for cells in lines:
+        for cells in (head, *named):
             print_parts(console, Text(), [cell or _EMPTY for cell in cells], longest=max(map(len, cells)) + 1)
+
+
+def _name_number(column: int, head: str, cell: str) -> str:
+    """A number after the heading of its column, unless it begins the row: without columns, it would have no noun."""
+    return f"{head.lower()} {cell}" if column and _NUMBER.fullmatch(cell) else cell
 
 
 def _pad(cell: str, width: int) -> str:

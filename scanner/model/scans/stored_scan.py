@@ -53,6 +53,18 @@ class ReportCounts(Protocol):
         """
         ...
 
+    def problem_groups(self, ranks: SeverityRanks, waived: frozenset[int], /) -> tuple[ProblemGroup, ...]:
+        """The open problems without waived rows by policy, severity, action and outcome, in ascending order."""
+        ...
+
+    def problems_by_namespace(self, waived: frozenset[int], /) -> GroupedProblems:
+        """The same problems by the namespace of their objects."""
+        ...
+
+    def problems_by_owner(self, owner_of: OwnerOf, waived: frozenset[int], /) -> GroupedProblems:
+        """The same problems by the owner of their objects."""
+        ...
+
 
 @dataclass(frozen=True)
 class StoredScan(ScanRecord, ABC):

@@ -10,7 +10,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from scanner.preview.verdict import CheckedObject, Verdict
-from scanner.report.check.document import EFFECT_TEXTS, VERDICT_TEXTS, CheckDocument, name_object, name_rule
+from scanner.report.check.document import VERDICT_TEXTS, CheckDocument, describe_rule, name_object
 from scanner.report.text.safe_text import visible
 
 _ELEMENTS: Final = {Verdict.REFUSED: "failure", Verdict.PODS_REFUSED: "failure", Verdict.UNDECIDED: "error"}
@@ -40,8 +40,7 @@ def _list_elements(document: CheckDocument) -> Iterator[str]:
 
 def _list_case(document: CheckDocument, checked: CheckedObject) -> Iterator[str]:
     lines = [
-        f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {decision.message}"
-        f" (line {document.find_line(checked, decision)})"
+        f"{describe_rule(decision)}: {decision.message} (line {document.find_line(checked, decision)})"
         for decision in checked.decisions
     ]
     yield f"  <testcase name={_attribute(name_object(checked))} classname={_attribute(checked.place.source)}>"

@@ -7,17 +7,15 @@ from typing import Final
 
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Verdict
 from scanner.report.check.document import (
-    EFFECT_TEXTS,
     FIRST_NAMES,
-    NOT_EVALUATED,
     VERDICT_TEXTS,
     CheckDocument,
+    describe_rule,
     group_equal_answers,
     name_object,
-    name_rule,
 )
 from scanner.report.text.comment import LONGEST_MESSAGE, fit, list_gaps
-from scanner.report.text.safe_text import cut, escape_markdown, table_row
+from scanner.report.text.safe_text import cut, escape_cell, escape_markdown, table_row
 
 MARK: Final = "<!-- assay check -->"
 """The first line, by which a workflow finds its own comment."""
@@ -29,7 +27,7 @@ _SHOWN: Final = (Effect.REFUSES, Effect.REFUSES_PODS, Effect.UNDECIDED, Effect.W
 def render(document: CheckDocument) -> str:
     """The lines, cut to the length of a comment."""
     head = [MARK, f"## {_write_title(document)}", "", escape_markdown(document.verdict_sentence), ""]
-    tail = ["", escape_markdown(NOT_EVALUATED), ""]
+    tail = ["", escape_markdown(document.closing_sentence), ""]
     rows = [*_list_rows(document), *list_gaps("Not read", document.result.gaps)]
     return fit(head, rows, tail)
 
@@ -61,9 +59,9 @@ def _write_row(document: CheckDocument, group: Sequence[CheckedObject], decision
     line = document.find_line(first, decision)
     place = f"{first.place.file}:{line}" if line else first.place.source
     names = ", ".join(map(name_object, group[:FIRST_NAMES]))
-    more = f" and {len(group) - FIRST_NAMES:,} more" if len(group) > FIRST_NAMES else ""
-    why = f"{EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
-    return [escape_markdown(text) for text in (f"{names}{more}", VERDICT_TEXTS[first.verdict], why, place)]
+    more = f" and {len(group) - FIRST_NAMES:,} more" if len(group) > 1 else ""
+    why = f"{describe_rule(decision)}: {cut(decision.message, LONGEST_MESSAGE)}"
+    return [escape_cell(text) for text in (f"{names}{more}", VERDICT_TEXTS[first.verdict], why, place)]
 
 
 def _list_changes(checked: CheckedObject) -> Iterator[str]:

@@ -14,7 +14,7 @@ from scanner import __version__
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject
 from scanner.preview.verdict import CheckedObject, Decision, Effect
-from scanner.report.check.document import EFFECT_TEXTS, CheckDocument, name_object, name_rule
+from scanner.report.check.document import CheckDocument, describe_rule, name_object
 from scanner.report.text.json_text import dump
 from scanner.report.text.safe_text import visible
 
@@ -53,7 +53,7 @@ def _name_rule(decision: Decision) -> str:
 
 
 def _make_result(document: CheckDocument, checked: CheckedObject, decision: Decision) -> JsonObject:
-    text = f"{name_object(checked)}: {EFFECT_TEXTS[decision.effect]} {name_rule(decision)}: {decision.message}"
+    text = f"{name_object(checked)}: {describe_rule(decision)}: {decision.message}"
     path = PurePosixPath(checked.place.file)
     location: JsonObject = (
         {"uri": f"file://{quote(str(path))}"}

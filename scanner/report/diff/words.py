@@ -199,9 +199,9 @@ def change_words(problem: DifferingProblem) -> str:
 
 
 def also_words(problem: DifferingProblem) -> str:
-    """The further causes of a change: `the object changed, too`; empty without one."""
+    """The further causes of a change: `also: the object changed`; empty without one."""
     also = ", and ".join(DIFF_CAUSES[kind] for kind in problem.cause.also)
-    return f"{also}, too" if also else ""
+    return f"also: {also}" if also else ""
 
 
 def part_words(problem: DifferingProblem) -> Callable[[str], str]:

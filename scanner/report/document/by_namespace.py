@@ -9,7 +9,15 @@ from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.scans.census import Census
 from scanner.model.scans.scan import ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
-from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
+from scanner.report.document.counts import (
+    NO_FINDINGS,
+    NOTHING,
+    CheckCounts,
+    FindingCounts,
+    OutcomeCounts,
+    counts_by,
+    findings_by,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +45,14 @@ class NamespaceSection:
     score: Score
 
 
-def namespaces_of(record: ScanRecord, census: Census, scores: Scores) -> tuple[NamespaceSection, ...]:
+def namespaces_of(
+    record: ScanRecord, outcomes: OutcomeCounts, census: Census, scores: Scores
+) -> tuple[NamespaceSection, ...]:
     """Every namespace with outcomes or findings, by name."""
     totals = counts_by(record.tallies, lambda key: key.namespace)
     findings = findings_by(census, lambda bucket: bucket.namespace)
     policies: defaultdict[str, list[PolicyCounts]] = defaultdict(list)
-    by_policy = counts_by(record.tallies, lambda key: (key.namespace, key.policy, key.language))
-    for (namespace, policy, language), counts in by_policy.items():
+    for (namespace, policy, language), counts in outcomes.places.items():
         policies[namespace].append(PolicyCounts(policy, counts, language))
     scored = scores.score_by_namespace()
     return tuple(

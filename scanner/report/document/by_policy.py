@@ -22,7 +22,15 @@ from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.posture.vendors import Vendor, find_vendor
-from scanner.report.document.counts import NO_FINDINGS, NOTHING, CheckCounts, FindingCounts, counts_by, findings_by
+from scanner.report.document.counts import (
+    NO_FINDINGS,
+    NOTHING,
+    CheckCounts,
+    FindingCounts,
+    OutcomeCounts,
+    counts_by,
+    findings_by,
+)
 from scanner.report.text.names import param_ref
 from scanner.report.text.titles import binding_note, check_title
 
@@ -148,9 +156,11 @@ class _PolicyNumbers:
     triage: Triage
 
 
-def policies_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> tuple[PolicySection, ...]:
+def policies_of(
+    record: ScanRecord, outcomes: OutcomeCounts, census: Census, triage: Triage, scores: Scores
+) -> tuple[PolicySection, ...]:
     """Every policy of a scan by name, including policies that were not recorded but have outcomes."""
-    numbers = _numbers_of(record, census, triage, scores)
+    numbers = _numbers_of(record, outcomes, census, triage, scores)
     recorded = {used.policy.key for used in record.policies}
     unrecorded = sorted(
         (numbers.policies.keys() | numbers.findings.keys()) - recorded, key=lambda key: (key[1], key[0])
@@ -163,8 +173,10 @@ def _sort_key(record: PolicyRecord) -> tuple[str, str]:
     return record.policy.name, record.policy.language
 
 
-def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scores) -> _PolicyNumbers:
-    tallies = record.tallies
+def _numbers_of(
+    record: ScanRecord, outcomes: OutcomeCounts, census: Census, triage: Triage, scores: Scores
+) -> _PolicyNumbers:
+    tallies = outcomes.everywhere
     by_param = counts_by(tallies, lambda key: (key.policy_key, (key.binding, key.param_namespace, key.param_name)))
     health: defaultdict[PolicyKey, list[Health]] = defaultdict(list)
     for problem in sorted(record.health):
@@ -175,7 +187,9 @@ def _numbers_of(record: ScanRecord, census: Census, triage: Triage, scores: Scor
         params=_nest(by_param),
         bindings=counts_by(tallies, lambda key: key.binding_key),
         checks=_nest(counts_by(tallies, lambda key: (key.policy_key, key.check))),
-        namespaces=_nest(counts_by(tallies, lambda key: (key.policy_key, key.namespace))),
+        namespaces=_nest(
+            {((language, policy), name): counts for (name, policy, language), counts in outcomes.places.items()}
+        ),
         findings=findings_by(census, lambda bucket: bucket.policy),
         health=health,
         scores=scores.score_by_policy(),

@@ -79,6 +79,29 @@ def counts_by(tallies: Mapping[TallyKey, int], group: Callable[[TallyKey], Group
     return {name: _counts(sums[name]) for name in sorted(sums, key=_order)}
 
 
+@dataclass(frozen=True, slots=True)
+class OutcomeCounts:
+    """The tallies of a scan, added up once for all sections of a report.
+
+    `everywhere` has no namespaces, so it is small; `places` are the outcomes by namespace, name and language of the policy.
+    """
+
+    everywhere: Mapping[TallyKey, int]
+    places: Mapping[tuple[str, str, str], CheckCounts]
+
+
+def count_outcomes(tallies: Mapping[TallyKey, int]) -> OutcomeCounts:
+    """The outcomes of a scan."""
+    sums: defaultdict[tuple[object, ...], int] = defaultdict(int)
+    place = TallyKey._fields.index("namespace")
+    for key, number in tallies.items():
+        sums[key[:place] + key[place + 1 :]] += number
+    everywhere: dict[TallyKey, int] = {
+        TallyKey._make((*key[:place], "", *key[place:])): number for key, number in sums.items()
+    }
+    return OutcomeCounts(everywhere, counts_by(tallies, lambda key: (key.namespace, key.policy, key.language)))
+
+
 _OUTCOMES: Final = (
     OutcomeName.PASSED,
     OutcomeName.VIOLATED,

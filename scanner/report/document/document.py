@@ -59,6 +59,7 @@ from scanner.report.document.counts import (
     CheckCounts,
     FindingCounts,
     count_findings,
+    count_outcomes,
     counts_by,
     previews_in_namespaces,
     previews_of,
@@ -261,7 +262,7 @@ class Document:
     @cached_property
     def groups(self) -> tuple[ProblemGroup, ...]:
         """The open problems by policy, action and outcome."""
-        return problem_groups(self.stored, self.triage)
+        return problem_groups(self.stored, self.triage, self.counts)
 
     @cached_property
     def problems_by_policy(self) -> Mapping[PolicyKey, OpenProblems]:
@@ -276,12 +277,12 @@ class Document:
     @cached_property
     def problems_by_namespace(self) -> GroupedProblems:
         """The open problems by namespace; the empty name stands for cluster-scoped objects."""
-        return problems_by_namespace(self.stored, self.triage)
+        return problems_by_namespace(self.stored, self.triage, self.counts)
 
     @cached_property
     def problems_by_owner(self) -> GroupedProblems:
         """The open problems by owner; the empty name stands for unowned objects."""
-        return problems_by_owner(self.stored, self.triage)
+        return problems_by_owner(self.stored, self.triage, self.counts)
 
     def title(self, policy: PolicyKey) -> str:
         """The name of a policy, with its language if policies of several languages have that name."""
@@ -328,12 +329,13 @@ def make_document(
     record = replace(stored, health=(*stored.health, *triage.notes()))
     of_scan = counts or stored
     census = make_census(findings_since(stored)) if follows_baseline(stored) else of_scan.census()
-    totals = counts_by(record.tallies, lambda _: "")
-    kinds = counts_by(record.tallies, lambda key: key.check.kind)
+    outcomes = count_outcomes(record.tallies)
+    totals = counts_by(outcomes.everywhere, lambda _: "")
+    kinds = counts_by(outcomes.everywhere, lambda key: key.check.kind)
     coverage = coverage_of(record)
     findings_total = count_findings(census.items())
     scores = Scores(record, triage.severity)
-    policies = policies_of(record, census, triage, scores)
+    policies = policies_of(record, outcomes, census, triage, scores)
     problems, worst = problems_of(stored, triage, of_scan)
     return Document(
         stored=record,
@@ -341,7 +343,7 @@ def make_document(
         provenance=_provenance(record),
         complete=is_complete(record, coverage),
         totals=totals.get("", CheckCounts()),
-        requester=counts_by(record.tallies, lambda key: "" if key.requester else None).get("", CheckCounts()),
+        requester=counts_by(outcomes.everywhere, lambda key: "" if key.requester else None).get("", CheckCounts()),
         check_kinds=tuple(CheckKindCounts(kind, kinds[kind]) for kind in CheckKind if kind in kinds),
         findings_total=findings_total,
         changes=_changes(record, findings_total),
@@ -350,7 +352,7 @@ def make_document(
         coverage=coverage,
         sources=sources_of(record),
         policies=policies,
-        namespaces=namespaces_of(record, census, scores),
+        namespaces=namespaces_of(record, outcomes, census, scores),
         severities=severities_of(census, triage),
         gaps=tuple(sorted(record.gaps)),
         health=tuple(sorted(record.health)),
@@ -358,7 +360,7 @@ def make_document(
         out_of_scope=unneeded_of(record.outside),
         notes=record.scan.notes,
         check_ids=record.check_ids,
-        requester_checks=frozenset((key.policy_key, key.check) for key in record.tallies if key.requester),
+        requester_checks=frozenset((key.policy_key, key.check) for key in outcomes.everywhere if key.requester),
         triage=triage,
         problems=problems,
         worst=worst,

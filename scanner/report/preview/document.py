@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -11,10 +11,11 @@ from typing import Final
 from scanner.model.outcome import Finding
 from scanner.model.population import Workload
 from scanner.preview.differences import ContestedField, Difference, PolicyDifference
-from scanner.preview.rule_change import Cause, ChangedField
+from scanner.preview.rule_change import ABSENT, Cause, ChangedField
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
-from scanner.preview.verdict import AGREES, DIFFERS, NOT_ASKED, NOT_COMPARED, Decision
+from scanner.preview.verdict import AGREES, API_SERVER, DIFFERS, NOT_ASKED, NOT_COMPARED, Decision, Effect
 from scanner.preview.workload_risks import Action, Certainty, Risk, WorkloadRisks
+from scanner.report.text.evidence import describe_value
 from scanner.report.text.numbers import join_texts, plural
 
 DIFFERENCE_TEXTS: Final[Mapping[Difference, str]] = {
@@ -58,16 +59,8 @@ class PreviewDocument:
     @property
     def starting_sentence(self) -> str:
         """The workloads that could not start again, with numbers; empty for none."""
-        broken = [each for each in self.result.workloads if each.cannot_start]
-        if not broken:
-            return ""
-        teams = len({each.owner for each in broken if each.owner})
-        of_teams = f" of {plural(teams, 'team')}" if teams else ""
-        running = sum(each.running > 0 for each in broken)
-        today = (
-            f"{running:,} of them {'runs' if running == 1 else 'run'} today" if running else "none of them runs today"
-        )
-        return f"{plural(len(broken), 'workload')}{of_teams} could not start again; {today}."
+        teams = len({each.owner for each in self.result.workloads if each.cannot_start and each.owner})
+        return describe_starting(self.result.workloads, f" of {plural(teams, 'team')}" if teams else "")
 
     @property
     def restart_sentence(self) -> str:
@@ -76,9 +69,7 @@ class PreviewDocument:
         if not restarted:
             return ""
         pods = sum(each.replicas or 0 for each in restarted)
-        return (
-            f"The next apply of {plural(len(restarted), 'workload')} would restart its pods: {plural(pods, 'replica')}."
-        )
+        return f"The next apply of {plural(len(restarted), 'workload')} would restart {'its' if len(restarted) == 1 else 'their'} pods: {plural(pods, 'replica')}."
 
     @property
     def server_sentence(self) -> str:
@@ -101,7 +92,10 @@ class PreviewDocument:
         of_workloads = f" of {plural(len({each.workload for each in denied}), 'workload')}" if denied else ""
         namespaces = len({each.object.namespace for each in denied})
         where = f" in {plural(namespaces, 'namespace')}" if denied else ""
-        unknown = f" Incomplete: {plural(len(result.gaps), 'gap')}." if result.gaps else ""
+        undecided = sum(not all(risk.is_refused for risk in each.risks) for each in result.workloads)
+        missing = ((len(result.gaps), "gap"), (undecided, "undecided workload"))
+        parts_missing = join_texts(plural(number, noun) for number, noun in missing if number)
+        unknown = f" Incomplete: {parts_missing}." if parts_missing else ""
         if not parts:
             answer = "Nothing would change"
             return f"{answer} for the {plural(result.examined, 'object')} that the changed policies can match.{unknown}"
@@ -172,11 +166,12 @@ def name_object(each: PreviewedObject) -> str:
 
 
 def name_policy(each: PolicyDifference) -> str:
-    """The policy with its bindings, and their params."""
+    """The policy with its bindings, unless one has its name, and their params."""
     findings = each.after or each.before
     bindings = dict.fromkeys(finding.binding for finding in findings if finding.binding)
     params = dict.fromkeys(name for finding in findings if (name := _name_param(finding)))
-    of_bindings = f" (binding {join_texts(tuple(bindings))})" if bindings else ""
+    is_other = tuple(bindings) not in ((), (each.policy[1],))
+    of_bindings = f" (binding {join_texts(tuple(bindings))})" if is_other else ""
     return f"{each.policy[1]}{of_bindings}{f' with {join_texts(tuple(params))}' if params else ''}"
 
 
@@ -185,12 +180,12 @@ def _name_param(finding: Finding) -> str:
 
 
 def list_values(findings: Sequence[Finding]) -> Iterator[str]:
-    """The fields that decided, with their values: `spec.replicas: 5`."""
+    """The fields that decided, with their values, such as `spec.replicas: 5`."""
     seen: dict[str, None] = {}
     for finding in findings:
         for reason in finding.evidence.reasons:
             if reason.path and not reason.erred:
-                seen[f"{reason.path}: {reason.value}"] = None
+                seen[describe_value(reason)] = None
     yield from seen
 
 
@@ -202,7 +197,11 @@ def describe_cause(cause: Cause) -> str:
 
 
 def describe_field(field: ChangedField) -> str:
-    """`spec.failurePolicy: Ignore → Fail`."""
+    """`spec.failurePolicy: Ignore → Fail`; an object is only added or removed."""
+    if field.before == ABSENT and field.after.startswith("{"):
+        return f"{field.path}: added"
+    if field.after == ABSENT and field.before.startswith("{"):
+        return f"{field.path}: removed"
     return f"{field.path}: {field.before} → {field.after}"
 
 
@@ -235,9 +234,36 @@ CERTAINTY_TEXTS: Final[Mapping[Certainty, str]] = {
 NO_CONTROLLER: Final = "no controller: nothing recreates it"
 
 
+def rank_workload(each: WorkloadRisks) -> tuple[bool, int]:
+    """What would be refused stands before what is undecided, and workloads with one worst action stand together."""
+    return not each.risks[0].is_refused, _ACTIONS.index(each.risks[0].action)
+
+
+_ACTIONS: Final = tuple(ACTION_TEXTS)
+
+
+def describe_starting(workloads: Iterable[WorkloadRisks], of_teams: str = "") -> str:
+    """The sentence about those that could not start again, with numbers; empty for none."""
+    broken = [each for each in workloads if each.cannot_start]
+    if not broken:
+        return ""
+    running = sum(each.running > 0 for each in broken)
+    today = f"{running:,} of them {'runs' if running == 1 else 'run'} today" if running else "none of them runs today"
+    if len(broken) == 1:
+        today = "it runs today" if running else "it does not run today"
+    return f"{plural(len(broken), 'workload')}{of_teams} could not start again; {today}."
+
+
 def describe_action(risk: Risk) -> str:
     """`cannot start again`, or that it is undecided."""
     return (ACTION_TEXTS if risk.is_refused else UNDECIDED_TEXTS)[risk.action]
+
+
+def describe_request(each: WorkloadRisks, risk: Risk) -> str:
+    """`template, requested by USER`; another object than the workload is named."""
+    is_other = (risk.object.kind.kind, risk.object.name) != (each.workload.kind, each.workload.name)
+    of_object = f" {risk.object.kind.kind} {risk.object.name}" if is_other else ""
+    return f"{CERTAINTY_TEXTS[risk.certainty]}{of_object}, requested by {risk.user or 'the user'}"
 
 
 def describe_answer(risk: Risk) -> str:
@@ -250,7 +276,8 @@ def describe_answer(risk: Risk) -> str:
     else:
         text = f"the API server {'admits' if server.admitted else 'refuses'} it today"
     user = f" from {server.user}" if server.user != risk.user else ""
-    return f"{text}{user}, {_COMPARED_TEXTS[server.compared]}{f': {server.why}' if server.why else ''}"
+    why = "" if server.admitted and server.compared == AGREES else server.why
+    return f"{text}{user}, {_COMPARED_TEXTS[server.compared]}{f': {why}' if why else ''}"
 
 
 _COMPARED_TEXTS: Final[Mapping[str, str]] = {
@@ -262,14 +289,13 @@ _COMPARED_TEXTS: Final[Mapping[str, str]] = {
 
 
 def describe_scale(each: WorkloadRisks) -> str:
-    """`team red, 2 of 3 replicas run`; empty without a number and an owner."""
-    team = f"team {each.owner}" if each.owner else ""
+    """`2 of 3 replicas run`; empty without a number."""
     if each.replicas is not None:
         pods = f"{each.running:,} of {plural(each.replicas, 'replica')} run"
     else:
         pods = f"{plural(each.running, 'pod')} running" if each.running else ""
     alone = "" if each.has_controller else NO_CONTROLLER
-    return join_texts(part for part in (team, pods, alone) if part)
+    return join_texts(part for part in (pods, alone) if part)
 
 
 def list_decisions(each: WorkloadRisks) -> tuple[Decision, ...]:
@@ -279,6 +305,9 @@ def list_decisions(each: WorkloadRisks) -> tuple[Decision, ...]:
 
 
 def name_rule(decision: Decision) -> str:
-    """The policy with its binding and its param, or what else decides."""
-    binding = f" (binding {decision.binding})" if decision.binding else ""
+    """The policy with its param and a binding of another name, or what else decides; empty for what Assay leaves undecided."""
+    if decision.policy == API_SERVER and decision.effect is Effect.UNDECIDED:
+        return ""
+
+    binding = f" (binding {decision.binding})" if decision.binding not in ("", decision.policy) else ""
     return f"{decision.policy}{binding}{f' with {decision.param}' if decision.param else ''}"

@@ -18,20 +18,26 @@ from scanner.report.preview.document import (
     describe_cause,
     describe_field,
     describe_scale,
+    describe_starting,
     group_objects,
     list_contested,
+    list_decisions,
     name_object,
     name_policy,
     name_rule,
     name_workload,
+    rank_workload,
 )
 from scanner.report.text.comment import LONGEST_MESSAGE, fit, list_gaps
 from scanner.report.text.numbers import plural
-from scanner.report.text.safe_text import cut, escape_markdown, table_row
+from scanner.report.text.safe_text import cut, escape_cell, escape_markdown, table_row
 
 MARK: Final = "<!-- assay preview -->"
 """The first line, by which a workflow finds its own comment."""
-_HEAD_OF_WORKLOADS: Final = ("Workload", "Scale", "After the change", "Policy", "Why")
+_OWNER: Final = "Owner"
+_HEAD_OF_WORKLOADS: Final = ("Workload", _OWNER, "Scale", "After the change", "Why")
+_MOST_NAMES: Final = 5
+_MOST_REASONS: Final = 5
 _HEAD: Final = ("Workload", "Objects", "Difference", "Policy", "Why")
 
 
@@ -40,7 +46,9 @@ def render(document: PreviewDocument) -> str:
     answer = " ".join(document.sentences)
     head = [MARK, f"## {_write_title(document)}", "", escape_markdown(answer), ""]
     tail = ["", NOTHING_STORED, ""]
-    workloads = _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads)
+    workloads = (
+        _list_owners(document) if document.by_owner else _list_workloads(document.result.workloads, with_owner=True)
+    )
     of_objects = [] if document.by_owner else _list_rows(document)
     contested = _list_contested(document)
     gaps = list_gaps("Not compared", document.result.gaps)
@@ -63,20 +71,32 @@ def _list_changes(document: PreviewDocument) -> Iterator[str]:
     yield ""
 
 
-def _list_workloads(workloads: Sequence[WorkloadRisks]) -> Iterator[str]:
+def _list_workloads(workloads: Sequence[WorkloadRisks], *, with_owner: bool) -> Iterator[str]:
     if workloads:
-        yield table_row(_HEAD_OF_WORKLOADS)
-        yield table_row(["---"] * len(_HEAD_OF_WORKLOADS))
-    for each in workloads:
+        head = [each for each in _HEAD_OF_WORKLOADS if with_owner or each != _OWNER]
+        yield table_row(head)
+        yield table_row(["---"] * len(head))
+    for each in sorted(workloads, key=rank_workload):
         mark = " (control plane)" if each.is_control_plane else ""
-        actions = "; ".join(map(_describe_risk, each.risks))
-        decision = each.risks[0].decisions[0]
-        row = (f"{name_workload(each.workload)}{mark}", describe_scale(each), actions)
+        owner = [each.owner] if with_owner else []
+        actions = "\n".join(map(_describe_risk, each.risks))
+        why = "\n".join(_list_reasons(each))
         yield table_row(
-            [escape_markdown(text) for text in (*row, name_rule(decision), cut(decision.message, LONGEST_MESSAGE))]
+            [*map(escape_cell, (f"{name_workload(each.workload)}{mark}", *owner, describe_scale(each), actions, why))]
         )
     if workloads:
         yield ""
+
+
+def _list_reasons(each: WorkloadRisks) -> Iterator[str]:
+    """The policies with their messages, a line for each."""
+    decisions = list_decisions(each)
+    for decision in decisions[:_MOST_REASONS]:
+        rule = name_rule(decision)
+        message = cut(decision.message.replace("\n", " "), LONGEST_MESSAGE)
+        yield f"{rule}: {message}" if rule else message
+    if len(decisions) > _MOST_REASONS:
+        yield f"and {plural(len(decisions) - _MOST_REASONS, 'more message')}"
 
 
 def _describe_risk(risk: Risk) -> str:
@@ -90,12 +110,10 @@ def _list_owners(document: PreviewDocument) -> Iterator[str]:
     owners = sorted({each.owner for each in document.result.workloads}, key=lambda owner: (not owner, owner))
     for owner in owners:
         own = [each for each in document.result.workloads if each.owner == owner]
-        broken = sum(each.cannot_start for each in own)
-        running = sum(each.cannot_start and each.running > 0 for each in own)
-        yield f"### {escape_markdown(f'Team {owner}' if owner else 'Without an owner')}\n"
-        numbers = f"{plural(broken, 'workload')} could not start again; running today: {running:,}."
-        yield f"{numbers} Change the templates before the rule changes.\n"
-        yield from _list_workloads(own)
+        yield f"### {escape_markdown(owner) if owner else 'Without an owner'}\n"
+        if starting := describe_starting(own):
+            yield f"{starting} Change the templates before the rule changes.\n"
+        yield from _list_workloads(own, with_owner=False)
 
 
 def _list_contested(document: PreviewDocument) -> Iterator[str]:
@@ -108,18 +126,28 @@ def _list_contested(document: PreviewDocument) -> Iterator[str]:
 
 
 def _list_rows(document: PreviewDocument) -> Iterator[str]:
-    groups = tuple(group_objects(document.result))
-    if groups:
+    """The objects whose difference has one policy, one difference and one message share a row."""
+    rows: dict[tuple[str, ...], list[WorkloadGroup]] = {}
+    for group in group_objects(document.result):
+        for row in _describe_policies(group):
+            rows.setdefault(row, []).append(group)
+    if rows:
         yield table_row(_HEAD)
         yield table_row(["---"] * len(_HEAD))
-    for group in groups:
-        yield from (table_row(row) for row in _write_rows(group))
+    for (kind, *texts), groups in rows.items():
+        objects = plural(sum(len(group.objects) for group in groups), kind)
+        yield table_row([*map(escape_cell, (_name_workloads(groups), objects, *texts))])
 
 
-def _write_rows(group: WorkloadGroup) -> Iterator[list[str]]:
-    objects = plural(len(group.objects), group.first.object.kind.kind)
+def _name_workloads(groups: Sequence[WorkloadGroup]) -> str:
+    names = list(dict.fromkeys(name_workload(group.workload) for group in groups))
+    more = [f"and {len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+    return "\n".join([*names[:_MOST_NAMES], *more])
+
+
+def _describe_policies(group: WorkloadGroup) -> Iterator[tuple[str, ...]]:
+    """For each policy: the kind of the objects, the difference, the policy and the message."""
     for each in group.first.difference.policies:
         findings = each.after or each.before
-        why = findings[0].outcome.message if findings else ""
-        row = (name_workload(group.workload), objects, DIFFERENCE_TEXTS[each.difference], name_policy(each))
-        yield [escape_markdown(text) for text in (*row, cut(why, LONGEST_MESSAGE))]
+        why = cut(findings[0].outcome.message if findings else "", LONGEST_MESSAGE)
+        yield group.first.object.kind.kind, DIFFERENCE_TEXTS[each.difference], name_policy(each), why

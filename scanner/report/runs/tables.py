@@ -1,4 +1,4 @@
-"""The run register and the completeness sheet as text of at most 80 columns, apart from long names."""
+"""The run register and the completeness sheet as text of at most 80 columns, apart from long names; the sheet also of fewer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scanner.report.text.scope import exclusions_of, scope_of
 from scanner.report.text.times import duration, minute, stamp
 
 _WIDTH: Final = 80
-_LABEL: Final = 13
+_LABEL: Final = 15
 _KIND: Final = 18
 _NUMBERS: Final = (
     ("LISTED", 8),
@@ -85,29 +85,32 @@ def _states(counts: Mapping[RunState, int]) -> str:
     return join_texts(f"{counts[state]} {state.value}" for state in RunState if counts.get(state))
 
 
-def sheet_lines(sheet: RunSheet) -> Iterator[str]:
-    """The lines of the completeness sheet: the run, its method, and the kinds with their numbers."""
+def sheet_lines(sheet: RunSheet, width: int = _WIDTH) -> Iterator[str]:
+    """The lines of the completeness sheet: the run, its method, and the kinds with their numbers, in columns where these fit."""
+    width = min(width, _WIDTH)
     run = sheet.details.run
     why = "; ".join(map(visible, sheet.entry.why))
     yield from _wrap(
-        f"Run {run.number} of {visible(run.name) or 'an unknown cluster'}: {sheet.entry.state.value}{f' ({why})' if why else ''}"
+        f"Run {run.number} of {visible(run.name) or 'an unknown cluster'}: {sheet.entry.state.value}{f' ({why})' if why else ''}",
+        width=width,
     )
     yield ""
     for label, value in facts(sheet):
-        yield from _fact(label, value)
+        yield from _fact(label, value, width)
     if sheet.record is None:
         return
     for number, gap in enumerate(sheet.record.gaps):
-        yield from _fact("" if number else "Gaps", f"{visible(gap.where)}: {visible(gap.why)}")
+        yield from _fact("" if number else "Gaps", f"{visible(gap.where)}: {visible(gap.why)}", width)
     if not sheet.kinds:
-        yield from _fact("Kinds", "none was listed")
+        yield from _fact("Kinds", "none was listed", width)
         return
     yield ""
-    yield "KIND".ljust(_KIND) + "".join(name.rjust(width) for name, width in _NUMBERS)
+    if width == _WIDTH:
+        yield "KIND".ljust(_KIND) + "".join(name.rjust(columns) for name, columns in _NUMBERS)
     for line in sheet.kinds:
-        yield from _kind(line)
+        yield from _kind(line, width)
     yield ""
-    yield from _wrap(write_comparison(sheet))
+    yield from _wrap(write_comparison(sheet), width=width)
 
 
 def facts(sheet: RunSheet) -> Iterator[tuple[str, str]]:
@@ -161,8 +164,19 @@ def _user(user: Requester) -> str:
     return f"{user.username or 'unknown'}{f' of {join_texts(user.groups)}' if user.groups else ''}"
 
 
-def _kind(line: KindLine) -> Iterator[str]:
+def _kind(line: KindLine, width: int) -> Iterator[str]:
     """The numbers of a kind, below its name if that is long, and a note on what is not plain from them."""
+    yield from _write_numbers(line, width)
+    coverage = line.coverage
+    if coverage.note:
+        yield from _wrap(f"{coverage.state.value}: {visible(coverage.note)}", "    ", width)
+    if line.agreement in {Agreement.CHANGED, Agreement.DIFFERENT}:
+        counts = f"the API server counted {_number(line.at_start)} at the start and {_number(line.at_end)} at the end"
+        yield from _wrap(f"{_WORDS[line.agreement]}: {counts}", "    ", width)
+
+
+def _write_numbers(line: KindLine, width: int) -> Iterator[str]:
+    """The numbers in columns, or below the name with the heading of each where columns do not fit."""
     coverage = line.coverage
     name = visible(f"{coverage.api_version}/{coverage.kind}")
     numbers = (
@@ -174,16 +188,16 @@ def _kind(line: KindLine) -> Iterator[str]:
         _number(coverage.pages),
         _size(coverage.bytes),
     )
-    columns = "".join(cell.rjust(width) for cell, (_, width) in zip(numbers, _NUMBERS, strict=True))
+    if width < _WIDTH:
+        yield name
+        named = (f"{head.lower()} {cell}" for cell, (head, _) in zip(numbers, _NUMBERS, strict=True) if cell != "-")
+        yield from _wrap(join_texts(named), "  ", width)
+        return
+    columns = "".join(cell.rjust(column) for cell, (_, column) in zip(numbers, _NUMBERS, strict=True))
     if len(name) > _KIND:
         yield name
         name = ""
     yield name.ljust(_KIND) + columns
-    if coverage.note:
-        yield from _wrap(f"{coverage.state.value}: {visible(coverage.note)}", "    ")
-    if line.agreement in {Agreement.CHANGED, Agreement.DIFFERENT}:
-        counts = f"the API server counted {_number(line.at_start)} at the start and {_number(line.at_end)} at the end"
-        yield from _wrap(f"{_WORDS[line.agreement]}: {counts}", "    ")
 
 
 def write_comparison(sheet: RunSheet) -> str:
@@ -211,18 +225,18 @@ def _size(size: float) -> str:
     return f"{size:.0f} {_UNITS[place]}" if not place else f"{size:.1f} {_UNITS[place]}"
 
 
-def _fact(label: str, value: str) -> Iterator[str]:
-    return iter(_fill(visible(value), label.ljust(_LABEL), " " * _LABEL))
+def _fact(label: str, value: str, width: int) -> Iterator[str]:
+    return iter(_fill(visible(value), label.ljust(_LABEL), " " * _LABEL, width))
 
 
-def _wrap(text: str, indent: str = "") -> Iterator[str]:
-    return iter(_fill(text, indent, indent) if text else ())
+def _wrap(text: str, indent: str = "", width: int = _WIDTH) -> Iterator[str]:
+    return iter(_fill(text, indent, indent, width) if text else ())
 
 
-def _fill(text: str, first: str, following: str) -> Sequence[str]:
+def _fill(text: str, first: str, following: str, width: int) -> Sequence[str]:
     return textwrap.wrap(
         text,
-        _WIDTH,
+        width,
         initial_indent=first,
         subsequent_indent=following,
         break_long_words=False,

@@ -22,6 +22,17 @@ def lines_with_excerpt(evidence: Evidence) -> Iterator[str]:
         yield f"excerpt: {evidence.excerpt}"
 
 
+def describe_value(reason: Reason) -> str:
+    """The value that decided beside its field: `spec.replicas: 5`, `spec.hostNetwork: not set`, or a condition with its field."""
+    if reason.expression.startswith("has("):
+        return f"{reason.path}: {'set' if reason.value == 'true' else 'not set'}"
+    is_condition = (
+        reason.value in {"true", "false"}
+        and reason.path.rpartition(".")[2] not in reason.expression.rpartition(".")[2:]
+    )
+    return _line(reason) if is_condition else f"{reason.path}: {reason.value}"
+
+
 def _line(reason: Reason) -> str:
     origin = f"in variables.{reason.variable}: " if reason.variable else ""
     if not reason.expression:

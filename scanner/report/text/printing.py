@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TextIO, TypeAlias
 
 from rich import box
@@ -58,6 +58,10 @@ _UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|d|h|min|s)(?!\w))")
 """The space between a number and its unit."""
 _JOINT: Final = "\ue000"
 """Stands for a space at which no line may end: `visible` leaves it in no text, and rich ends lines at no-break spaces."""
+_BREAK: Final = "\ue001 "
+"""Stands for a place inside a word at which a line may end: `visible` leaves it in no text."""
+_BREAKS: Final = "./,(:"
+"""The characters after which a word that is wider than a line is broken, such as the path of a field."""
 
 Style: TypeAlias = Callable[[str], str]
 """The style of a cell by its text, empty for none."""
@@ -82,15 +86,45 @@ def print_line(console: Console, sentence: str, style: str = "") -> None:
     print_hanging(console, "", text_of(console, sentence, style=style))
 
 
-def print_hanging(console: Console, begin: str, text: Text) -> None:
-    """Print text after `begin`; the lines after the first are indented by its width. No line ends between a number and its unit."""
-    indent = " " * cell_len(begin)
+def print_hanging(console: Console, begin: str, text: Text, hang: int = 0) -> None:
+    """Print text after `begin`; the lines after the first are indented by its width and `hang` columns.
+
+    No line ends between a number and its unit, and a word that is wider than a line is broken after a part of it.
+    """
+    indent = " " * (cell_len(begin) + hang)
     joined = text.copy()
     joined.plain = _UNIT.sub(_JOINT, text.plain)
-    for number, wrapped in enumerate(joined.wrap(console, max(console.width - cell_len(begin), _NARROW))):
-        wrapped.plain = wrapped.plain.replace(_JOINT, " ")
+    if not text.spans:
+        joined.plain = _allow_breaks(joined.plain, max(console.width - cell_len(begin) - hang, _NARROW))
+    for number, wrapped in enumerate(_wrap(console, joined, cell_len(begin), hang)):
+        wrapped.plain = wrapped.plain.replace(_JOINT, " ").replace(_BREAK, "").replace(_BREAK[0], "")
         wrapped.rstrip()
         print_unwrapped(console, Text.assemble(indent if number else begin, wrapped))
+
+
+def _allow_breaks(text: str, room: int) -> str:
+    """A text whose words have places to break where they are wider than `room`."""
+    return " ".join(_BREAK.join(_split_word(word, room)) for word in text.split(" "))
+
+
+def _split_word(word: str, room: int) -> Iterator[str]:
+    while len(word) > room:
+        end = max(word.rfind(each, 0, room - 1) for each in _BREAKS) + 1
+        if not end:
+            break
+        yield word[:end]
+        word = word[end:]
+    yield word
+
+
+def _wrap(console: Console, text: Text, begin: int, hang: int) -> list[Text]:
+    """The lines of a text: the first one after `begin` columns, the others after `hang` more."""
+    room = max(console.width - begin, _NARROW)
+    lines = list(text.wrap(console, room))
+    if len(lines) < 2 or not hang:  # noqa: PLR2004 - the first line and another one
+        return lines
+    rest = text.plain[len(lines[0].plain) :].lstrip(" ")
+    return [lines[0], *text[-len(rest) :].wrap(console, max(room - hang, _NARROW))]
 
 
 def print_parts(

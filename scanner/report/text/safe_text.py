@@ -39,6 +39,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 # an issue.
 
 _MARKUP: Final = re.compile(r"([\\`*_\[\]~|#!])")
+_LIST_MARK: Final = re.compile(r"^(\s*)([+-])(?=\s)")
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _REFERENCE: Final = re.compile(r"(?<!\w)@(?=\w)|#(?=\d)")
 _NO_REFERENCE: Final = r"\g<0>&#8203;"
@@ -50,10 +51,16 @@ _NO_LINK: Final = (("://", "&#58;//"), ("www.", "www&#46;"))
 def escape_markdown(text: str) -> str:
     """Text in which no character is Markdown or HTML."""
     marked = _MARKUP.sub(r"\\\1", visible(text)).translate(_ENTITIES)
+    marked = _LIST_MARK.sub(r"\1\\\2", marked)
     marked = _REFERENCE.sub(_NO_REFERENCE, marked)
     for address, shown in _NO_LINK:
         marked = marked.replace(address, shown)
     return marked
+
+
+def escape_cell(text: str) -> str:
+    """Text of several lines for a cell of a table, in which no character is Markdown or HTML."""
+    return "<br>".join(map(escape_markdown, text.split("\n")))
 
 
 def table_row(cells: Sequence[str]) -> str:

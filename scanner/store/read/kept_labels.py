@@ -16,7 +16,7 @@ from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Select, case, func, literal, select
 
 from scanner.model.population import NOTHING_KEPT, GroupKind, KeptMetadata, KeptOfObject, Pairs
 from scanner.model.resource import api_group_of
@@ -194,64 +194,122 @@ def decode_pairs(text: str | None) -> Pairs:
     return tuple(map(tuple, orjson.loads(text))) if text and text != _NO_PAIRS else ()
 
 
-# The owners of the objects of a scan, as numbers: four bytes for each object, however many findings it has.
+# The owners and namespaces of the objects of a scan, as numbers: four bytes for each object, however many findings it has.
 
 _MOST_PLACES: Final = 50_000
-NO_OWNER: Final = 0
-"""The number of no owner, also of an object that was not read."""
+NOT_READ: Final = 0
+"""The number of an object that was not read. It has no name."""
 
 
-class ObjectOwners:
-    """The owner of each object of a cluster at a revision. `names[number]` is the name of an owner; that of NO_OWNER is empty."""
+class ObjectNames:
+    """The name of each object of a cluster, such as its owner, as a number: `names[number]` is the name, empty for NOT_READ."""
 
-    def __init__(self, labels: KeptLabels, owner_of: OwnerOf, chosen: Select[Any] | None = None) -> None:
-        """Read the population at the revision of `labels`, or the objects whose ids a query `chosen` has."""
+    def __init__(self) -> None:
+        """No object was read."""
+        self.names: Final = [""]
+        self._numbers: Final[dict[str, int]] = {}
+        self._first = 0
         self._of_object = array("I")
-        numbers = {"": NO_OWNER}
-        known: dict[PlaceOfObject, int] = {}
-        for portion in _read_portions(labels, chosen):
-            if len(known) > _MOST_PLACES:
-                known.clear()
-            fresh = {place: texts for _, place, texts in portion if place not in known}
-            kept_of = labels.read([*fresh], {place.kept: texts for place, texts in fresh.items()})
-            # Equal labels are one object, so each owner is found once.
-            owners = {id(kept): numbers.setdefault(owner_of(kept), len(numbers)) for kept in _drop_repeated(kept_of)}
-            known.update((place, owners[id(kept)]) for place, kept in zip(fresh, kept_of, strict=True))
-            for object_id, place, _ in portion:
-                self._put_number(object_id, known[place])
-        self.names = [*numbers]
 
-    def _put_number(self, object_id: int, number: int) -> None:
-        if object_id >= len(self._of_object):
-            self._of_object.extend([NO_OWNER] * (object_id + 1 + (object_id >> 2) - len(self._of_object)))
-        self._of_object[object_id] = number
+    def number_of(self, name: str) -> int:
+        """The number of a name, by default a new one."""
+        number = self._numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+        return number
 
-    def name_of(self, object_id: int) -> str:
-        """The owner of an object; that of an object that was not read is empty."""
-        return self.names[self._of_object[object_id] if object_id < len(self._of_object) else NO_OWNER]
+    def place(self, ids: Sequence[int], numbers: Iterable[int]) -> None:
+        """Keep the numbers of the names of objects, in a row from the lowest id to the highest."""
+        if not ids:
+            return
+        known, lowest = self._of_object, min(ids)
+        before = self._first if known else lowest
+        self._first = min(before, lowest)
+        size = max(before + len(known), max(ids) + 1) - self._first
+        self._of_object = array("I", bytes(known.itemsize * size))
+        self._of_object[before - self._first : before - self._first + len(known)] = known
+        for object_id, number in zip(ids, numbers, strict=True):
+            self._of_object[object_id - self._first] = number
+
+    def has(self, object_id: int) -> bool:
+        """Return whether an object was read."""
+        place = object_id - self._first
+        return 0 <= place < len(self._of_object) and self._of_object[place] != NOT_READ
 
     def number_column(self, object_id: ColumnElement[int]) -> ColumnElement[bytes]:
-        """The bytes of the number of an object's owner: a part of one parameter, which databases do not copy. See `decode_number`."""
+        """The bytes of the number of an object's name: a part of one parameter, which databases do not copy. See `decode_number`."""
         code = next(code for code in "BHI" if len(self.names) <= 1 << (8 * array(code).itemsize))
         numbers = array(code, self._of_object)
         if sys.byteorder == "big":
             numbers.byteswap()
-        size = numbers.itemsize
-        # A part of no bytes is NULL in SQLite, and no bytes in PostgreSQL.
-        return func.coalesce(func.substr(literal(numbers.tobytes()), object_id * size + 1, size), literal(b""))
+        size, place = numbers.itemsize, object_id - self._first
+        known = func.substr(literal(numbers.tobytes()), place * size + 1, size)
+        return case((place.between(0, len(numbers) - 1), known), else_=literal(bytes(size)))
 
     @staticmethod
     def decode_number(data: bytes) -> int:
-        """The number of an owner, given its bytes in a `number_column`; no bytes are those of an object that was not read."""
+        """The number of a name, given its bytes in a `number_column`."""
         return int.from_bytes(data, "little")
 
+    def decode(self, data: bytes) -> str:
+        """The name, given the bytes of its number."""
+        return self.names[self.decode_number(data)]
+
     def name_numbers(self, numbers: Mapping[int, int]) -> dict[str, int]:
-        """Numbers of something by the name of an owner, given those by its number."""
-        return {self.names[owner]: number for owner, number in numbers.items()}
+        """Numbers of something by name, given those by the number of the name. Objects without a name and those that were not read are one part."""
+        named = Counter[str]()
+        for name, number in numbers.items():
+            named[self.names[name]] += number
+        return dict(named)
 
     def count_objects(self, ids: RowIdSet) -> Counter[int]:
-        """The number of the objects of a set, by the number of their owner."""
-        return Counter(compress(self._of_object, ids.flags()))
+        """The number of the objects of a set, by the number of their name."""
+        return Counter(compress(self._of_object, ids.flags()[self._first :]))
+
+
+class PlacedObjects:
+    """The owners and the namespaces of the objects of a cluster at a revision."""
+
+    def __init__(self, labels: KeptLabels, owner_of: OwnerOf, chosen: Select[Any] | None = None) -> None:
+        """Read the population at the revision of `labels`, or the objects whose ids a query `chosen` has."""
+        self._labels: Final = labels
+        self.owners: Final = ObjectNames()
+        self.namespaces: Final = ObjectNames()
+        ids, numbers = array("q"), (array("I"), array("I"))
+        known: dict[PlaceOfObject, tuple[int, int]] = {}
+        for portion in _read_portions(labels, chosen):
+            if len(known) > _MOST_PLACES:
+                known.clear()
+            known.update(
+                self._number_places({place: texts for _, place, texts in portion if place not in known}, owner_of)
+            )
+            ids.extend([object_id for object_id, _, _ in portion])
+            for of_name, column in zip(
+                numbers, zip(*[known[place] for _, place, _ in portion], strict=True), strict=True
+            ):
+                of_name.extend(column)
+        self.owners.place(ids, numbers[0])
+        self.namespaces.place(ids, numbers[1])
+
+    def _number_places(
+        self, places: Mapping[PlaceOfObject, KeptTexts], owner_of: OwnerOf
+    ) -> Iterator[tuple[PlaceOfObject, tuple[int, int]]]:
+        """The numbers of the owner and the namespace of places."""
+        kept_of = self._labels.read([*places], {place.kept: texts for place, texts in places.items()})
+        # Equal labels are one object, so each owner is found once.
+        owners = {id(kept): owner_of(kept) for kept in _drop_repeated(kept_of)}
+        for place, kept in zip(places, kept_of, strict=True):
+            owner = owners[id(kept)]
+            number = self.owners.number_of(owner) if owner else NOT_READ
+            yield place, (number, self.namespaces.number_of(place.namespace))
+
+    def add_namespaces(self, chosen: Select[Any]) -> None:
+        """Read the namespaces of those objects that the population does not have, of the objects whose ids a query has."""
+        wanted = select(OBJECTS.c.id, OBJECTS.c.namespace).where(OBJECTS.c.id.in_(chosen))
+        rows = self._labels.connection.execute(wanted)
+        missing = [(number, name) for number, name in rows if not self.namespaces.has(number)]
+        names = [self.namespaces.number_of(name) for _, name in missing]
+        self.namespaces.place([number for number, _ in missing], names)
 
 
 def _drop_repeated(several: Iterable[KeptOfObject]) -> Iterable[KeptOfObject]:
@@ -286,7 +344,9 @@ def _read_portions(
         )
         .join(OBJECTS, OBJECTS.c.id == interval.object)
         .outerjoin(KEPT, KEPT.c.id == interval.kept)
-        .where(interval.cluster == labels.cluster, interval.since <= labels.revision, interval.until > labels.revision)
+        # The population has no index by cluster and revision, the objects have one by cluster.
+        .where(interval.cluster == labels.cluster, OBJECTS.c.cluster == labels.cluster)
+        .where(interval.since <= labels.revision, interval.until > labels.revision)
         .execution_options(yield_per=CHUNK)
     )
     connection: Connection = labels.connection

@@ -27,7 +27,7 @@ from scanner.posture.problem_rows import REFUSE_PODS
 from scanner.store.database.engine import select_numbers
 from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.findings import PROBLEM, is_in_problem_at, is_open_in
-from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
+from scanner.store.read.kept_labels import KeptLabels, PlacedObjects
 from scanner.store.rows.row_ids import RowIdSet
 from scanner.store.rows.stored_texts import fill_template, has_marks
 from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, OBJECTS, POPULATION, VERDICTS, WORKLOADS
@@ -125,7 +125,8 @@ def exclude_rows(connection: Connection, rows: RowIdSet) -> Iterator[ColumnEleme
     yield FINDINGS.c.id.not_in(select_numbers(connection, rows))
 
 
-_OUTCOMES: Final = ("wouldChange", "errored", "violated")
+OUTCOMES: Final = ("wouldChange", "errored", "violated")
+"""The outcomes of findings, the worst one last."""
 
 
 def count_problem_groups(
@@ -135,7 +136,7 @@ def count_problem_groups(
     facts = {
         "check": FINDINGS.c.check,
         "action": rank_actions(VERDICTS.c.actions),
-        "outcome": _rank_outcome(VERDICTS.c.outcome),
+        "outcome": rank_outcome(VERDICTS.c.outcome),
     }
     columns = (func.max(fact).label(name) for name, fact in facts.items())
     problems = select_open_problems(connection, place, waived, REFUSED, FIRST_SEEN, OPENED_AT, *columns).subquery()
@@ -146,14 +147,15 @@ def count_problem_groups(
     rows = connection.execute(wanted).all()
     return tuple(
         sorted(
-            ProblemGroup(language, policy, rank, ("", *MILDEST_FIRST)[action], _OUTCOMES[outcome], *map(int, sums))
+            ProblemGroup(language, policy, rank, ("", *MILDEST_FIRST)[action], OUTCOMES[outcome], *map(int, sums))
             for language, policy, rank, action, outcome, *sums in rows
         )
     )
 
 
-def _rank_outcome(outcome: ColumnElement[str]) -> ColumnElement[int]:
-    return case(*((outcome == name, rank) for rank, name in enumerate(_OUTCOMES)), else_=0)
+def rank_outcome(outcome: ColumnElement[str]) -> ColumnElement[int]:
+    """The place of an outcome in `OUTCOMES`."""
+    return case(*((outcome == name, rank) for rank, name in enumerate(OUTCOMES)), else_=0)
 
 
 def count_by_check(connection: Connection, place: ScanPlace, waived: frozenset[int]) -> ProblemsByCheck:
@@ -185,11 +187,9 @@ def count_by_owner(
     """The same by the owner of their objects."""
     labels = KeptLabels(connection, place.cluster, place.revision, owner_of.names)
     seen = select(FINDINGS.c.object).where(is_open_in(place.cluster, place.revision))
-    owners = ObjectOwners(labels, owner_of, seen)
+    owners = PlacedObjects(labels, owner_of, seen).owners
     rows = _count_groups(connection, place, waived, owners.number_column(FINDINGS.c.object))
-    return join_groups(
-        (owners.names[owners.decode_number(bytes(owner))], size, numbers) for owner, size, numbers in rows
-    )
+    return join_groups((owners.decode(owner), size, numbers) for owner, size, numbers in rows)
 
 
 def _count_groups(

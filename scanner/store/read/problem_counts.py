@@ -281,8 +281,8 @@ def count_totals(
             totals = ProblemTotals(open_now, refused, new, reopened, pods_refused=pods)
         else:
             worst.append(number)
-    resolved, fixed = _count_resolved(connection, place)
-    findings = tuple(_read_findings(connection, place, worst))
+    resolved, fixed = count_resolved(connection, place)
+    findings = tuple(read_open_findings(connection, place, worst))
     return replace(totals, resolved=resolved, fixed=fixed), findings
 
 
@@ -307,7 +307,7 @@ def _select_totals(
     return union_all(totals, select(literal(_WORST), worst.c.problem, *nothing))
 
 
-def _count_resolved(connection: Connection, place: ScanPlace) -> tuple[int, int]:
+def count_resolved(connection: Connection, place: ScanPlace) -> tuple[int, int]:
     """The numbers of problems whose last finding the scan resolved, and of those that were fixed."""
     ended = (
         select(NUMBER, func.min(case((FINDINGS.c.resolution == "fixed", 1), else_=0)).label("fixed"))
@@ -321,7 +321,8 @@ def _count_resolved(connection: Connection, place: ScanPlace) -> tuple[int, int]
     return resolved, fixed
 
 
-def _read_findings(connection: Connection, place: ScanPlace, problems: list[int]) -> Iterator[ProblemFinding]:
+def read_open_findings(connection: Connection, place: ScanPlace, problems: list[int]) -> Iterator[ProblemFinding]:
+    """The findings of some problems in a scan, those of a problem together."""
     if not problems:
         return
     chosen = PROBLEM.in_(select_numbers(connection, problems))

@@ -50,6 +50,7 @@ from scanner.store.catalog.waivers import read_waived_checks
 from scanner.store.database.address import Address
 from scanner.store.database.store_errors import as_store_error
 from scanner.store.history.sightings import read_unchecked
+from scanner.store.read.all_numbers import AllNumbers, read_all_numbers
 from scanner.store.read.census import count_resolutions, count_seen, count_seen_by_owner
 from scanner.store.read.finding_index import count_findings_by_object, index_findings
 from scanner.store.read.findings import (
@@ -356,6 +357,14 @@ class SqlScan(StoredScan):
         """See `StoredScan`."""
         return self._answer(
             lambda connection, place: count_by_owner(connection, place, owner_of, waived), GroupedProblems()
+        )
+
+    def all_numbers(self, owner_of: OwnerOf, ranks: SeverityRanks, waived: frozenset[int], most: int) -> AllNumbers:
+        """All numbers that the first page of the scan shows: the answers to several questions of `StoredScan` at once."""
+        number = self.row.number
+        return self._answer(
+            lambda connection, place: read_all_numbers(connection, place, number, owner_of, ranks, waived, most),
+            AllNumbers(),
         )
 
     def open_workloads(self, ranks: SeverityRanks, waived: frozenset[int]) -> tuple[OpenWorkload, ...]:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import chain, repeat
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, func, select
+from sqlalchemy import Connection, Table, select
 
 from scanner.model.outcome import SkipReason
 from scanner.model.scans.census import OwnerOf
 from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey
-from scanner.store.database.engine import is_among, select_numbers
-from scanner.store.history.evaluated_sets import read_sets_of_scan
-from scanner.store.read.findings import is_open_in
-from scanner.store.read.kept_labels import KeptLabels, ObjectOwners
+from scanner.store.database.engine import select_numbers
+from scanner.store.history.evaluated_sets import KindOfScan, read_sets_of_scan
+from scanner.store.read.census import GroupOfFindings, read_finding_groups
+from scanner.store.read.kept_labels import KeptLabels, ObjectNames, PlacedObjects
 from scanner.store.rows.columns import CheckColumns, KindColumns, columns_of
-from scanner.store.rows.interning import CHUNK, chunks
 from scanner.store.rows.row_ids import RowIdSet
-from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS, VERDICTS
-from scanner.store.rows.tally_lists import read_tally_rows
+from scanner.store.rows.tables import CHECKS, FINDINGS, KINDS
+from scanner.store.rows.tally_lists import read_tallied_checks, read_tally_rows
 
 _RowT = TypeVar("_RowT", CheckColumns, KindColumns)
 
@@ -93,7 +91,7 @@ def _rank_rows(rows: Mapping[int, _RowT], order: Callable[[_RowT], Any]) -> dict
 
 
 class _CheckPlace(NamedTuple):
-    """A check of an invocation, by its id, and a kind of objects."""
+    """A check of an invocation, by its id, and a kind of owners."""
 
     check: int
     api_version: str
@@ -101,10 +99,7 @@ class _CheckPlace(NamedTuple):
 
 
 _Findings: TypeAlias = dict[_CheckPlace, dict[OutcomeName, "array[int]"]]
-"""Findings by check and kind, and by outcome: the number of an owner, the number of its findings, the next owner and so on.
-
-A negative number of findings leaves as many out.
-"""
+"""Findings by check and kind, and by outcome: the number of an owner, the number of its findings, the next owner and so on."""
 
 
 def tally_by_owner(
@@ -114,40 +109,51 @@ def tally_by_owner(
 
     `unchecked` are the rows of findings that the scan did not check.
     """
-    if not any(True for _ in read_sets_of_scan(connection, scan)):
+    owners = PlacedObjects(KeptLabels(connection, cluster, revision, owner_of.names), owner_of).owners
+    owner = owners.number_column(FINDINGS.c.object)
+    yield from tally_owners(
+        connection, scan, owners, read_finding_groups(connection, cluster, revision, unchecked, owner)
+    )
+
+
+def tally_owners(
+    connection: Connection, scan: int, owners: ObjectNames, found: Iterable[GroupOfFindings]
+) -> Iterator[OwnedTally]:
+    """The same, given the owners and the findings of each."""
+    sets = list(read_sets_of_scan(connection, scan))
+    if not sets:
         return
-    owners = ObjectOwners(KeptLabels(connection, cluster, revision, owner_of.names), owner_of)
-    findings = _read_findings(connection, cluster, revision, unchecked, owners)
+    findings = _find_places(connection, owners, found)
     keys = _Keys(connection, scan)
     for place, by_outcome in findings.items():
         for outcome, pairs in by_outcome.items():
-            if numbers := +_add_up(pairs):
-                yield OwnedTally(keys.key_of(place, outcome), owners.name_numbers(numbers))
-    yield from _tally_sets(connection, scan, owners, findings, keys)
+            yield OwnedTally(keys.key_of(place, outcome), owners.name_numbers(_add_up(pairs)))
+    for kind in sets:
+        yield from _tally_sets(kind, owners, findings, keys)
 
 
 def _tally_sets(
-    connection: Connection, scan: int, owners: ObjectOwners, findings: _Findings, keys: _Keys
+    kind_of_scan: tuple[str, str, KindOfScan], owners: ObjectNames, findings: _Findings, keys: _Keys
 ) -> Iterator[OwnedTally]:
-    """The tallies of the objects without a finding. Checks of the same sets of objects share one count."""
-    for api_version, kind, sets in read_sets_of_scan(connection, scan):
-        of_check: defaultdict[tuple[int, str], list[RowIdSet]] = defaultdict(list)
-        for checks, ids in sets.sets:
-            for pair in checks:
-                of_check[pair].append(ids)
-        alike: defaultdict[tuple[int, ...], list[tuple[int, str]]] = defaultdict(list)
-        for pair, several in of_check.items():
-            alike[tuple(map(id, several))].append(pair)
-        for checks_of_sets in alike.values():
-            counted: Counter[int] = Counter()
-            for ids in of_check[checks_of_sets[0]]:
-                counted.update(owners.count_objects(ids))
-            for check, reason in checks_of_sets:
-                place = _CheckPlace(check, api_version, kind)
-                numbers = Counter(counted)
-                for pairs in findings.get(place, {}).values() if not reason else ():
-                    numbers.subtract(_add_up(pairs))
-                yield OwnedTally(keys.key_of(place, _outcome_of_reason(reason)), owners.name_numbers(+numbers))
+    """The tallies of the objects of a kind without a finding. Checks of the same sets of objects share one count."""
+    api_version, kind, sets = kind_of_scan
+    of_check: defaultdict[tuple[int, str], list[RowIdSet]] = defaultdict(list)
+    for checks, ids in sets.sets:
+        for pair in checks:
+            of_check[pair].append(ids)
+    alike: defaultdict[tuple[int, ...], list[tuple[int, str]]] = defaultdict(list)
+    for pair, several in of_check.items():
+        alike[tuple(map(id, several))].append(pair)
+    for checks_of_sets in alike.values():
+        counted: Counter[int] = Counter()
+        for ids in of_check[checks_of_sets[0]]:
+            counted.update(owners.count_objects(ids))
+        for check, reason in checks_of_sets:
+            place = _CheckPlace(check, api_version, kind)
+            numbers = Counter(counted)
+            for pairs in findings.get(place, {}).values() if not reason else ():
+                numbers.subtract(_add_up(pairs))
+            yield OwnedTally(keys.key_of(place, _outcome_of_reason(reason)), owners.name_numbers(+numbers))
 
 
 def _add_up(pairs: array[int]) -> Counter[int]:
@@ -164,45 +170,15 @@ def _outcome_of_reason(reason: str) -> OutcomeName:
     return OutcomeName.NOT_AUDITABLE if reason == SkipReason.NOT_AUDITABLE else OutcomeName.SKIPPED
 
 
-def _read_findings(
-    connection: Connection, cluster: int, revision: int, unchecked: RowIdSet, owners: ObjectOwners
-) -> _Findings:
-    """The findings that the scan of a revision saw."""
+def _find_places(connection: Connection, owners: ObjectNames, found: Iterable[GroupOfFindings]) -> _Findings:
     rows = connection.execute(select(KINDS.c.id, KINDS.c.api_version, KINDS.c.kind))
     kinds = {number: (api_version, kind) for number, api_version, kind in rows}
-    seen = is_open_in(cluster, revision)
-    left_out = (seen & is_among(connection, FINDINGS.c.id, portion) for portion in chunks(list(unchecked)))
     findings: _Findings = {}
-    for sign, chosen in chain([(1, seen)], zip(repeat(-1), left_out)):
-        for check, kind, outcome, owner, number in _group_findings(connection, chosen, owners):
-            of_place = findings.setdefault(_CheckPlace(check, *kinds[kind]), {})
-            of_place.setdefault(outcome, array("q")).extend((owner, sign * number))
+    for group in found:
+        outcome = _outcome_of(group.outcome, would_deny=bool(group.would_deny), excepted=bool(group.excepted))
+        of_place = findings.setdefault(_CheckPlace(group.check, *kinds[group.kind]), {})
+        of_place.setdefault(outcome, array("q")).extend((owners.decode_number(group.first), int(group.number)))
     return findings
-
-
-def _group_findings(
-    connection: Connection, chosen: ColumnElement[bool], owners: ObjectOwners
-) -> Iterator[tuple[int, int, OutcomeName, int, int]]:
-    """Some findings: the ids of check and kind, the outcome, the number of the owner, and how many of them there are."""
-    finding, verdict = FINDINGS.c, VERDICTS.c
-    facts = (
-        select(
-            finding.check.label("check"),
-            finding.kind.label("kind"),
-            verdict.outcome.label("outcome"),
-            verdict.would_deny.label("would_deny"),
-            (verdict.excepted_by != "").label("excepted"),
-            owners.number_column(finding.object).label("owner"),
-        )
-        .join(VERDICTS, verdict.id == finding.verdict)
-        .where(chosen)
-        .subquery()
-    )
-    grouped = select(*facts.c, func.count().label("number")).group_by(*facts.c).execution_options(yield_per=CHUNK)
-    with connection.execute(grouped) as rows:
-        for row in rows:
-            name = _outcome_of(row.outcome, would_deny=bool(row.would_deny), excepted=bool(row.excepted))
-            yield row.check, row.kind, name, owners.decode_number(bytes(row.owner)), row.number
 
 
 def _outcome_of(outcome: str, *, would_deny: bool, excepted: bool) -> OutcomeName:
@@ -221,9 +197,8 @@ class _Keys:
 
     def __init__(self, connection: Connection, scan: int) -> None:
         """Read which checks of a scan depend on the requester."""
-        rows = read_tally_rows(connection, scan)
-        self._requester = frozenset(row.check for row in rows if row.requester)
-        self._checks = read_checks(connection, {row.check for row in rows})
+        self._requester = read_tallied_checks(connection, scan, requester=True)
+        self._checks = read_checks(connection, read_tallied_checks(connection, scan))
 
     def key_of(self, place: _CheckPlace, outcome: OutcomeName) -> TallyKey:
         """The key of the objects of a check and a kind with one outcome."""

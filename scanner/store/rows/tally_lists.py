@@ -87,9 +87,12 @@ def decode_tallies(content: bytes) -> Iterator[TallyRow]:
 
 def read_tally_rows(connection: Connection, scan: int) -> list[TallyRow]:
     """The tallies of a scan, by its number. A scan without tallies has none."""
+    return [row for _, content in _read_lists_of_scan(connection, scan) for row in decode_tallies(content)]
+
+
+def _read_lists_of_scan(connection: Connection, scan: int) -> Iterator[tuple[int, bytes]]:
     wanted = select(TALLY_SETS.c.lists).join(SCANS, SCANS.c.tallies == TALLY_SETS.c.id).where(SCANS.c.number == scan)
-    lists = unpack_row_ids(connection.execute(wanted).scalar())
-    return [row for _, content in read_tally_lists(connection, lists) for row in decode_tallies(content)]
+    return read_tally_lists(connection, unpack_row_ids(connection.execute(wanted).scalar()))
 
 
 def read_tally_lists(connection: Connection, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
@@ -134,4 +137,8 @@ def read_tally_set(connection: Connection, number: int) -> RowIdSet:
 
 def read_tallied_checks(connection: Connection, scan: int, *, requester: bool = False) -> frozenset[int]:
     """The ids of the checks that have tallies in a scan; with `requester`, of those that depend on the requester."""
-    return frozenset(row.check for row in read_tally_rows(connection, scan) if row.requester or not requester)
+    checks: set[tuple[int, int]] = set()
+    for _, content in _read_lists_of_scan(connection, scan):
+        _, steps, _, _, _, depends = orjson.loads(zlib.decompress(content))
+        checks.update(zip(accumulate(steps), depends, strict=True))
+    return frozenset(check for check, depends in checks if depends or not requester)

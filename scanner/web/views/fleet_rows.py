@@ -182,8 +182,8 @@ def _parts(rows: list[FleetRow]) -> Iterator[str]:
         yield f"{gone:,} left the fleet"
     counted = [row.counts for row in rows if row.counts]
     left = number - len(counted)
-    where = f"in {len(counted):,} of them" if left else "in all of them"
+    where = f" in {len(counted):,} of them" if left else " in all of them" if number > 1 else ""
     refused, opened = (sum(getattr(each.totals, name) for each in counted) for name in ("refused", "open"))
-    yield f"{refused:,} of {opened:,} open problems would be refused {where}"
+    yield f"{refused:,} of {opened:,} open problems would be refused{where}"
     if left:
         yield f"{left:,} without numbers"
