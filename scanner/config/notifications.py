@@ -73,20 +73,16 @@ def _read_route(node: Node) -> Route:
         owners=_read_globs(fields, "owners"),
         min_severity=fields["minSeverity"].choice(Severity) if "minSeverity" in fields else Severity.INFO,
         clusters=_read_globs(fields, "clusters"),
-        insecure_http=_read_insecure(fields),
     )
 
 
 def _read_url(fields: Mapping[str, Node]) -> str:
     url = fields["url"].string()
-    if fault := fault_of_url(url, insecure_http=_read_insecure(fields)):
+    insecure_http = "insecureHttp" in fields and fields["insecureHttp"].boolean()
+    if fault := fault_of_url(url, insecure_http=insecure_http):
         # The value is not quoted: the path of a URL can be a secret.
         fields["url"].fail(fault)
     return url
-
-
-def _read_insecure(fields: Mapping[str, Node]) -> bool:
-    return "insecureHttp" in fields and fields["insecureHttp"].boolean()
 
 
 def _read_variable(node: Node) -> str:

@@ -17,7 +17,7 @@ UNOWNED_NAME: Final = "unowned"
 class Route:
     """A receiver of notifications: problems of these owners and clusters, which are globs, of a severity or a worse one.
 
-    The key is in a file or in a variable of the environment. `insecure_http` allows a URL without TLS.
+    The key is in a file or in a variable of the environment.
     """
 
     name: str
@@ -27,7 +27,6 @@ class Route:
     owners: tuple[str, ...] = ()
     min_severity: Severity = Severity.INFO
     clusters: tuple[str, ...] = ()
-    insecure_http: bool = False
 
     def is_about(self, cluster: str) -> bool:
         """Return whether the route is about a cluster, by its name."""

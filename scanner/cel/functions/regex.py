@@ -50,12 +50,11 @@ _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*(\\C)")
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One match: its offsets in code points, its groups with the whole match first, and whether the last of them took part."""
+    """One match: its offsets in code points, and its groups with the whole match first."""
 
     start: int
     end: int
     groups: tuple[str, ...]
-    captured: bool
 
 
 class Pattern:
@@ -93,7 +92,7 @@ class Pattern:
             if match.end() > match.start() or match.start() != end:
                 parts = (match.group(), *match.groups())
                 groups = tuple("" if part is None else str(part) for part in parts)
-                yield Occurrence(match.start(), match.end(), groups, captured=parts[-1] is not None)
+                yield Occurrence(match.start(), match.end(), groups)
             end = match.end()
 
     def find_all(self, subject: str, limit: int) -> list[Value]:
