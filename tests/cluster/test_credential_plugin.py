@@ -46,8 +46,12 @@ def _exec(folder: Path, script: str) -> dict[str, Json]:
 
 
 def alive(folder: Path) -> list[int]:
-    """The processes of a plugin that run, of those that it noted."""
-    return [number for line in (folder / "pids").read_text().split() if _runs(number := int(line))]
+    """The processes of a plugin that go on, of those that it noted. One that was killed may take a moment to end."""
+    deadline = time.monotonic() + 5
+    running = [*map(int, (folder / "pids").read_text().split())]
+    while (running := [*filter(_runs, running)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return running
 
 
 def _runs(number: int) -> bool:
