@@ -21,7 +21,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_text, dig
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.policy import ADMISSION_API, Operation, ParamKind, Policy, PolicyKey
-from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, resource_of
+from scanner.model.resource import NAMESPACES, Kind, ObjectKey, Resource, UserInfo, resource_of
 from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import ClusterIdentity
 from scanner.model.withheld import has_withheld
@@ -121,32 +121,13 @@ def gather_rules(
     documents = tuple(list_policy_documents(listing, discovery, options))
     webhooks, without_webhooks = list_webhooks(listing, discovery)
     described = _read_namespaces(cluster, discovery, [*requests])
-    served = find_served_versions(identity, discovery)
     deriving = tuple(language for language in options.languages if options.derived_policies and language.derive)
-    policy_set = read_policy_set(
-        documents,
-        options,
-        (*discovery.kinds, *options.definitions),
-        served,
-        derive_from_namespaces(deriving, described.by_name.values(), served.rules),
-    )
+    derived = derive_from_namespaces(deriving, described.by_name.values(), context.rules)
+    served = find_served_versions(identity, discovery)
+    policy_set = read_policy_set(documents, options, (*discovery.kinds, *options.definitions), served, derived)
     families = _list_families(chain.from_iterable(requests.values()), discovery)
     policy_set = replace(policy_set, policies=tuple(each for each in policy_set.policies if _may_match(each, families)))
-    binding_context = BindingContext(
-        now=now,
-        rules=context.rules,
-        operations=_WRITES,
-        schemas=listing.relay,
-        served=discovery.kinds,
-        user=context.user,
-        params=policy_set.params,
-        lists=RepeatedLists(listing),
-        namespaces=tuple(described.by_name.values()),
-        files=context.files,
-    )
-    languages = tuple(
-        language.bind(policy_set.get_documents(language), binding_context) for language in options.languages
-    )
+    languages = _bind_languages(policy_set, options, discovery, listing, context, described, now)
     params = StoredParams((*discovery.kinds, *options.definitions), cluster, listing, policy_set.params)
     bound = tuple(each for language in languages for each in language.bound)
     unlabelled = {name: kinds for name, kinds in requests.items() if name and name not in described.by_name}
@@ -188,13 +169,41 @@ def gather_rules(
         ),
         outside=tuple(dict.fromkeys(item for language in languages for item in language.outside)),
         knows_namespaces=not described.why_not,
-        withheld=Withheld(
-            readers=frozenset(readers),
-            namespaces=frozenset(name for name, body in described.by_name.items() if has_withheld(body)),
-            user=withholds_user(context.user),
-        )
-        if discovery.withholds
-        else None,
+        withheld=_find_withheld(readers, described, context.user) if discovery.withholds else None,
+    )
+
+
+def _bind_languages(
+    policy_set: PolicySet,
+    options: Options,
+    discovery: Discovery,
+    listing: ScanLists,
+    context: ScanContext,
+    described: _Namespaces,
+    now: datetime,
+) -> tuple[BoundLanguage, ...]:
+    """The policies of each language with their bindings, compiled for requests that create or update objects."""
+    binding_context = BindingContext(
+        now=now,
+        rules=context.rules,
+        operations=_WRITES,
+        schemas=listing.relay,
+        served=discovery.kinds,
+        user=context.user,
+        params=policy_set.params,
+        lists=RepeatedLists(listing),
+        namespaces=tuple(described.by_name.values()),
+        files=context.files,
+    )
+    return tuple(language.bind(policy_set.get_documents(language), binding_context) for language in options.languages)
+
+
+def _find_withheld(readers: Collection[PolicyKey], described: _Namespaces, user: UserInfo) -> Withheld:
+    """What a snapshot withholds of the rules."""
+    return Withheld(
+        readers=frozenset(readers),
+        namespaces=frozenset(name for name, body in described.by_name.items() if has_withheld(body)),
+        user=withholds_user(user),
     )
 
 
