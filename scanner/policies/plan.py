@@ -145,16 +145,19 @@ def _list_viewpoints(
     """The requests on objects of a family that reach a policy through its bindings, and the kinds that it evaluates for them.
 
     There is none if the policy never matches these objects. A request names the preferred kind, unless only requests in another
-    version can reach a policy or a binding that is `Exact`.
+    version can reach a policy or a binding that is `Exact`. A binding that no request reaches has those of its policy.
     """
     match = policy.match
     if match is None or not match.rules or is_exempt(family[0], static=policy.static):
         return
     requests: dict[Kind, list[Binding]] = {}
     for binding in bindings:
-        matches = (match, binding.match) if binding.match else (match,)
-        original = next((kind for kind in family if _may_reach(matches, kind, family, operations)), None)
-        if original:
+        both = (match, binding.match) if binding.match else (match,)
+        # A policy with an error in its configuration denies what it matches, also where its binding does not.
+        found = (
+            kind for matches in (both, (match,)) for kind in family if _may_reach(matches, kind, family, operations)
+        )
+        if original := next(found, None):
             requests.setdefault(original, []).append(binding)
     for original, reached in requests.items():
         candidates = family if match.match_policy == "Equivalent" else (original,)

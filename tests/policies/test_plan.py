@@ -164,17 +164,10 @@ EXACT = {"matchPolicy": "Exact"}
             [to_cogs("a", "v1", **EXACT), to_cogs("b", "v1")],
             [("v1", "v1", "a"), ("v2", "v2", "b")],
         ),
-        (on_cogs("p", "v2", "Exact"), [to_cogs("b", "v1", **EXACT)], []),
-        (on_cogs("p", "v2"), [to_cogs("b", "v3", **EXACT)], []),
         (
             on_cogs("p", "*"),
             [to_cogs("b", excludeResourceRules=[rule("cogs", group="shop.example", version="v2")], **EXACT)],
             [("v1", "v1", "b")],
-        ),
-        (
-            on_cogs("p", "*"),
-            [to_cogs("b", excludeResourceRules=[rule("cogs", group="shop.example", version="v2")])],
-            [],
         ),
     ],
 )
@@ -191,6 +184,21 @@ def test_a_binding_that_only_another_version_reaches_is_evaluated_for_it(
     ]
 
     assert expected == found
+
+
+@pytest.mark.parametrize(
+    ("policy", "binding"),
+    [
+        (on_cogs("p", "v2", "Exact"), to_cogs("b", "v1", **EXACT)),
+        (on_cogs("p", "v2"), to_cogs("b", "v3", **EXACT)),
+        (on_cogs("p", "*"), to_cogs("b", excludeResourceRules=[rule("cogs", group="shop.example", version="v2")])),
+    ],
+)
+def test_a_binding_that_no_request_reaches_is_evaluated_as_its_policy(policy: Policy, binding: Binding) -> None:
+    """An error in the configuration of the policy denies what the policy matches, also where the binding does not."""
+    plans = plan(CUSTOM, bind([policy], [binding]))
+
+    assert [(COGS_V2, COGS_V2)] == [(line.kind, original) for line in plans for _, original in line.policies]
 
 
 def test_only_custom_resources_in_another_version_than_the_requests_need_their_definition() -> None:
