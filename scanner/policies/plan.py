@@ -148,17 +148,19 @@ def _list_viewpoints(
     version can reach a policy or a binding that is `Exact`. A binding that no request reaches has those of its policy.
     """
     match = policy.match
-    if match is None or not match.rules or is_exempt(family[0], static=policy.static):
+    if match is None or is_exempt(family[0], static=policy.static):
+        return
+    if not any(could_match(rule, kind, operations) for rule in match.rules for kind in family):
+        return  # as for most kinds, so that the questions below cost little
+    own = next((kind for kind in family if _may_reach((match,), kind, family, operations)), None)
+    if own is None:
         return
     requests: dict[Kind, list[Binding]] = {}
     for binding in bindings:
-        both = (match, binding.match) if binding.match else (match,)
+        both = (match, binding.match) if binding.match else None
+        reaching = (kind for kind in family if both and _may_reach(both, kind, family, operations))
         # A policy with an error in its configuration denies what it matches, also where its binding does not.
-        found = (
-            kind for matches in (both, (match,)) for kind in family if _may_reach(matches, kind, family, operations)
-        )
-        if original := next(found, None):
-            requests.setdefault(original, []).append(binding)
+        requests.setdefault(next(reaching, own), []).append(binding)
     for original, reached in requests.items():
         candidates = family if match.match_policy == "Equivalent" else (original,)
         for kind in candidates:
