@@ -23,4 +23,4 @@ def until_failure(pages: Iterator[Page]) -> tuple[int, ListFailed]:
             count += 1
     except ListFailed as failure:
         return count, failure
-    raise AssertionError("the list came to its end")
+    raise AssertionError("no page of the list failed")

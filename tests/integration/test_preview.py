@@ -12,7 +12,8 @@ from random import Random
 import pytest
 
 from tests.integration.apiserver import ApiServer
-from tests.integration.previewed import COLUMNS, KINDS, STORIES, Run, list_changes, running_cluster, write_table
+from tests.integration.previewed import COLUMNS, KINDS, Run, running_cluster, write_table
+from tests.integration.rule_changes import STORIES, list_changes
 
 SEED = 20261128
 WORKLOADS = 130

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,8 @@ from tests.integration.apiserver import ApiServer
 from tests.integration.client import Answer
 from tests.integration.faults import wait_until
 from tests.integration.manifests import apply, wait_until_enforced
-from tests.integration.previewed import RuleChange, binding, config_map, namespace, policy, running_cluster
+from tests.integration.previewed import running_cluster
+from tests.integration.rule_changes import RuleChange, binding, config_map, namespace, policy
 
 BARE: Final[JsonObject] = {"name": "c", "image": "example.com/app:1"}
 LIMITED: Final[JsonObject] = {**BARE, "resources": {"limits": {"cpu": "1"}}}
@@ -235,13 +237,16 @@ class Stage:
             healthy = workload("Deployment", HEALTHY, space, 1, LIMITED, labels={"size": "1"})
             apply(self.server, [namespace(space), *story.change.before, *story.workloads, healthy])
             wanted = 1 + sum(int(as_text(str(dig(each, "spec", "replicas") or 0))) for each in story.workloads)
-            _wait(lambda name=name, wanted=wanted: len(self._list_pods(name)) == wanted)  # type: ignore[misc]
+            _wait(partial(self._has_pods, name, wanted))
         assert 201 == self.create_runner().status
         wait_until_enforced(self.server)
         for name in STORIES:
             for pod in self._list_pods(name):
                 path = f"/api/v1/namespaces/story-{name}/pods/{dig(pod, 'metadata', 'name')}/status"
                 self.patch(path, {"status": {"phase": "Running"}})
+
+    def _has_pods(self, name: str, number: int) -> bool:
+        return len(self._list_pods(name)) == number
 
     def create_runner(self) -> Answer:
         """Create the pod of the runner, as the operator would."""

@@ -290,7 +290,9 @@ _COMPARED_TEXTS: Final[Mapping[str, str]] = {
 
 def describe_scale(each: WorkloadRisks) -> str:
     """`2 of 3 replicas run`; empty without a number."""
-    if each.replicas is not None:
+    if each.replicas == each.running == 0:
+        pods = "scaled to 0 replicas"
+    elif each.replicas is not None:
         pods = f"{each.running:,} of {plural(each.replicas, 'replica')} run"
     else:
         pods = f"{plural(each.running, 'pod')} running" if each.running else ""
@@ -308,6 +310,5 @@ def name_rule(decision: Decision) -> str:
     """The policy with its param and a binding of another name, or what else decides; empty for what Assay leaves undecided."""
     if decision.policy == API_SERVER and decision.effect is Effect.UNDECIDED:
         return ""
-
     binding = f" (binding {decision.binding})" if decision.binding not in ("", decision.policy) else ""
     return f"{decision.policy}{binding}{f' with {decision.param}' if decision.param else ''}"

@@ -91,7 +91,7 @@ def _rank_rows(rows: Mapping[int, _RowT], order: Callable[[_RowT], Any]) -> dict
 
 
 class _CheckPlace(NamedTuple):
-    """A check of an invocation, by its id, and a kind of owners."""
+    """A check of an invocation, by its id, and a kind of objects."""
 
     check: int
     api_version: str
