@@ -183,7 +183,8 @@ def test_a_preview_says_what_the_server_will_say(api_server: ApiServer, name: st
     deployment = {**labelled("Deployment", name, name, namespace=HERE, spec=spec), "apiVersion": "apps/v1"}
     apply(api_server, [deployment])
 
-    ran = scan(api_server, document.stem, assay, "-f", document, "--assume-bound", f"{document.stem}=Warn")
+    here = "--namespace", HERE  # The policy matches the Deployments of every test.
+    ran = scan(api_server, document.stem, assay, "-f", document, "--assume-bound", f"{document.stem}=Warn", *here)
     [stored], _ = read_documents(document)
     apply(api_server, [stored.body, binding(document.stem)])
     wait_until_enforced(api_server)
