@@ -11,6 +11,7 @@ from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, select
 from scanner.admission.server_fields import Path, list_fields_to_be_set, reads_any
+from scanner.audit.evidence import EvidenceParts
 from scanner.audit.page import make_findings
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Finding, Skipped, SkipReason, Violated
@@ -24,8 +25,10 @@ _SET_BY_SERVER: Final = "the check reads a field that the server sets when it cr
 _HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
 
 
-def validate(request: AdmissionRequest, resource: Resource, *, explained: bool = True) -> Iterator[Decision]:
-    """The decisions of every validating policy; those that are not `explained` have no deciding values."""
+def validate(
+    request: AdmissionRequest, resource: Resource, *, parts: EvidenceParts = EvidenceParts.ALL
+) -> Iterator[Decision]:
+    """The decisions of every validating policy, with some `parts` of their evidence."""
     views = request.list_views(resource)
     to_be_set = tuple(list_fields_to_be_set(request.kind, resource.body)) if request.creates else ()
     for bound in request.list_evaluable(request.rules.validating):
@@ -36,7 +39,7 @@ def validate(request: AdmissionRequest, resource: Resource, *, explained: bool =
                 continue
             for view in views:
                 for result in request.evaluate(bound, view):
-                    yield from _decide(result, bound, resource.kind, to_be_set, explained=explained)
+                    yield from _decide(result, bound, resource.kind, to_be_set, parts)
         except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
             yield make_undecided(bound, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict
@@ -59,7 +62,7 @@ def _decide_versions(
 
 
 def _decide(
-    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path], *, explained: bool
+    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path], parts: EvidenceParts
 ) -> Iterator[Decision]:
     """The decisions about a request of one invocation."""
     binding = result.invocation.binding
@@ -67,7 +70,7 @@ def _decide(
     if has_effect(binding):
         yield from (replace(make_undecided(bound, why), binding=binding.name) for _, why in doubts)
     doubtful = {check for check, _ in doubts}
-    for finding in make_findings(result, bound, kind, explained=explained):
+    for finding in make_findings(result, bound, kind, parts=parts):
         effect = _find_effect(finding, binding.actions)
         if effect and finding.check not in doubtful:
             yield _make_decision(finding, effect)
