@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Lock, current_thread, main_thread
-from typing import Any, Final, Literal, TypeAlias
+from threading import Lock, Thread, current_thread, main_thread
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import orjson
@@ -49,6 +51,7 @@ from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_object, as_text
 from scanner.model.urls import remove_password
 
+_Result = TypeVar("_Result")
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _INTERNAL: Final = 500
@@ -188,6 +191,7 @@ class ApiSession:
         self._lock = Lock()
         self._reached = False
         self._beat: Callable[[], None] = lambda: None
+        self._begun: dict[tuple[str, str], Future[HttpResponse]] = {}
         self.requests = 0
         if self._as_groups and not self._as_user:
             raise UsageError("--as-group needs --as")
@@ -234,6 +238,20 @@ class ApiSession:
         """The beginning of a text of the server for a message, without what this session sends."""
         return self._secrets.mask(text)[:most]
 
+    def begin(self, reads: Sequence[tuple[str, str]]) -> None:
+        """Fetch paths, each with its content type, in another thread and over one connection. The first `get` of a path takes the response.
+
+        The program imports modules and reads files in the meantime. An interruption does not wait for the thread.
+        """
+        begun: dict[tuple[str, str], Future[HttpResponse]] = {read: Future() for read in reads}
+
+        def fetch_all() -> None:
+            for (path, accept), response in begun.items():
+                settle(response, partial(self._fetch, _HttpRequest("GET", path, accept)))
+
+        self._begun |= begun
+        Thread(target=fetch_all, daemon=True).start()
+
     def get(
         self,
         path: str,
@@ -245,16 +263,20 @@ class ApiSession:
     ) -> HttpResponse:
         """Fetch a path, with retries. Raises NoResponse, and ClusterError for expired credentials."""
         request = _HttpRequest("GET", f"{path}?{urlencode(query)}" if query else path, accept)
-        time_limit = time_limit or TimeLimit()
-        with time_limit.count_time():
-            return self._persist(request, make_retry(attempts), time_limit)
+        if begun := self._begun.pop((request.path, accept), None):
+            return begun.result()
+        return self._fetch(request, attempts, time_limit)
 
     def review(self, path: str, body: Json) -> HttpResponse:
         """Post a review, which the server does not store. Raises like `get`."""
-        request = _HttpRequest("POST", path, "application/json", orjson.dumps(body))
-        time_limit = TimeLimit()
+        return self._fetch(_HttpRequest("POST", path, "application/json", orjson.dumps(body)))
+
+    def _fetch(
+        self, request: _HttpRequest, attempts: int = ATTEMPTS, time_limit: TimeLimit | None = None
+    ) -> HttpResponse:
+        time_limit = time_limit or TimeLimit()
         with time_limit.count_time():
-            return self._persist(request, make_retry(), time_limit)
+            return self._persist(request, make_retry(attempts), time_limit)
 
     def dry_run(
         self,
@@ -417,6 +439,14 @@ class ApiSession:
                 return NoResponse(f"the proxy before {server} failed ({reason})")
             case _:
                 return _ConnectionLost(f"the connection to {server} broke ({reason})")
+
+
+def settle(result: Future[_Result], read: Callable[[], _Result]) -> None:
+    """Read, for a thread that waits for the result or the error."""
+    try:
+        result.set_result(read())
+    except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
+        result.set_exception(error)
 
 
 def _is_same_answer(before: _Outcome | None, now: _Outcome) -> bool:
