@@ -8,9 +8,11 @@ evaluated on the list of the version of the request: a policy reads the fields a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.dispatch import BoundPolicy
@@ -24,8 +26,7 @@ from scanner.mutate.versions import is_builtin
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}
 
 
-@dataclass(frozen=True, slots=True)
-class KindPlan:
+class KindPlan(Struct, frozen=True):
     """One list to make, and the policies that may evaluate its objects, each with the kind of the request."""
 
     kind: Kind
