@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -60,6 +61,8 @@ _READ: Final = 64 << 10
 _LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
 _REMEMBERED: Final = 60.0
+_AT_ONCE: Final = 4
+"""The connections of reads that are begun: a distant server answers several at the same time, and a near one is not slower."""
 
 
 class NoResponse(Exception):
@@ -239,18 +242,22 @@ class ApiSession:
         return self._secrets.mask(text)[:most]
 
     def begin(self, reads: Sequence[tuple[str, str]]) -> None:
-        """Fetch paths, each with its content type, in another thread and over one connection. The first `get` of a path takes the response.
+        """Fetch paths, each with its content type, in other threads. The first `get` of a path takes the response, or raises the error.
 
-        The program imports modules and reads files in the meantime. An interruption does not wait for the thread.
+        The program imports modules and reads files in the meantime. An interruption does not wait for the threads.
         """
-        begun: dict[tuple[str, str], Future[HttpResponse]] = {read: Future() for read in reads}
+        begun = {read: Future[HttpResponse]() for read in reads}
+        waiting = deque(begun.items())
 
-        def fetch_all() -> None:
-            for (path, accept), response in begun.items():
-                settle(response, partial(self._fetch, _HttpRequest("GET", path, accept)))
+        def fetch_waiting() -> None:
+            with suppress(IndexError):
+                while True:
+                    (path, accept), response = waiting.popleft()
+                    settle(response, partial(self._fetch, _HttpRequest("GET", path, accept)))
 
         self._begun |= begun
-        Thread(target=fetch_all, daemon=True).start()
+        for _ in range(min(_AT_ONCE, len(begun))):
+            Thread(target=fetch_waiting, daemon=True).start()
 
     def get(
         self,
