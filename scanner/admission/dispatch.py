@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluator import ADMISSION, Evaluator
@@ -40,8 +42,7 @@ class Exempts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CoveredNamespaces:
+class CoveredNamespaces(Struct, frozen=True):
     """The namespaces whose objects a policy evaluates, by another rule than a selector: `covers` tells it by their labels.
 
     `keys` are the labels that decide. An object without a namespace is evaluated as in a namespace without labels.
