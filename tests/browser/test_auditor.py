@@ -371,7 +371,7 @@ def test_the_scans_of_a_comparison_are_chosen_on_one_line(visit: Visit) -> None:
     places = [each.bounding_box() for each in [*form.get_by_role("combobox").all(), form.get_by_role("button")]]
     assert 3 == len(places)
     assert 1 == len({round(place["y"] + place["height"] / 2) for place in places if place})
-    assert form.locator("option").first.inner_text().startswith("2026-11-24 10:00:00 UTC, ")
+    assert "2026-11-27 10:00:00 UTC, incomplete, 20261127T100000Z-abcdef" == form.locator("option").first.inner_text()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 390)])
