@@ -25,6 +25,7 @@ _SET_ON_UPDATE: Final = (
     "the check reads metadata.managedFields, which the server sets by the client that applies the object"
 )
 _MANAGED: Final[tuple[Path, ...]] = (("object", "metadata", "managedFields"),)
+_OLD_MANAGED: Final[tuple[Path, ...]] = (("oldObject", "metadata", "managedFields"),)
 _HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
 
 
@@ -103,8 +104,15 @@ def _find_doubt(result: CheckResult, bound: BoundPolicy, to_be_set: Sequence[Pat
 
 
 def _reads_any(bound: BoundPolicy, check: Check, paths: Sequence[Path]) -> bool:
+    reads = bound.compiled.reads(check)
+    if paths is _MANAGED:
+        # All of the metadata matters if it is compared with that of the old object, and not for whether another field is there.
+        whole = {path for path in reads if path[1:] in ((), ("metadata",))}
+        return paths_overlap(reads - whole, _MANAGED) or all(
+            paths_overlap(whole, each) for each in (_MANAGED, _OLD_MANAGED)
+        )
     # An expression that reads all of oldObject alone compares it with null.
-    return paths_overlap(bound.compiled.reads(check) - {("oldObject",)}, paths)
+    return paths_overlap(reads - {("oldObject",)}, paths)
 
 
 def _explain_set(to_be_set: Sequence[Path]) -> str:
