@@ -74,6 +74,7 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
 # What each controller adds to the template.
 
 _HASH: Final = "xxxxxxxxxx"
+_GENERATION: Final = "deprecated.daemonset.template.generation"
 _TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
@@ -149,7 +150,7 @@ def _complete_of_daemon_set(workload: Resource, template: JsonObject) -> JsonObj
         **as_object(affinity.get("nodeAffinity")),
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": node},
     }
-    generation = dig(workload.body, "metadata", "annotations", "deprecated.daemonset.template.generation")
+    generation = dig(workload.body, "metadata", "annotations", _GENERATION)
     labels = {"controller-revision-hash": _HASH, "pod-template-generation": as_text(generation) or "1"}
     return _add(template, labels, tolerations=tolerations, affinity={**affinity, "nodeAffinity": of_nodes})
 
@@ -170,6 +171,26 @@ def _complete_of_job(workload: Resource, template: JsonObject) -> JsonObject:
     metadata = as_object(completed["metadata"])
     finalizers = [*as_list(metadata.get("finalizers")), _TRACKING]
     return {**completed, "metadata": {**metadata, "finalizers": finalizers}}
+
+
+# The template of which a pod was made.
+
+
+def find_template_revision(workload: Resource) -> str:
+    """The revision of the template of a StatefulSet or a DaemonSet, empty for other objects: their template never changes."""
+    match workload.kind.plural:
+        case "statefulsets":
+            return as_text(dig(workload.body, "status", "updateRevision"))
+        case "daemonsets":
+            return as_text(dig(workload.body, "metadata", "annotations", _GENERATION))
+        case _:
+            return ""
+
+
+def find_pod_revision(pod: Resource, controller: str) -> str:
+    """The revision of the template of which a pod was made, as `find_template_revision` has it for the kind of its controller."""
+    key = "pod-template-generation" if controller == "DaemonSet" else "controller-revision-hash"
+    return pod.labels.get(key, "")
 
 
 # The pod that a controller would create again, given a living one of it.

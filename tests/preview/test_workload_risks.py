@@ -174,6 +174,36 @@ def test_a_controllers_pod_has_no_name_when_mutating_policies_read_it() -> None:
     assert [("web", ["recreate"], 1, 1, True)] == describe(preview(without, added, Options(), NOON))
 
 
+def of_daemon_set(generation: str) -> Document:
+    """A DaemonSet whose template is of a generation, without `hostNetwork`."""
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": SPEC}
+    spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template, "updateStrategy": {"type": "OnDelete"}}
+    annotations = {"deprecated.daemonset.template.generation": generation}
+    return store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec}, {"annotations": annotations})
+
+
+@pytest.mark.parametrize(("revision", "expected"), [("db-old", [("db", ["recreate"], 3, 1, True)]), ("db-new", [])])
+def test_pods_of_an_earlier_template_do_not_show_the_next_ones(revision: str, expected: list[Any]) -> None:
+    """A StatefulSet with OnDelete makes the next pod of its new template, which the rule refuses."""
+    labels = {"app": "db", "safe": "yes", "controller-revision-hash": revision}
+    owner = stateful() | {"status": {"updateRevision": "db-new"}}
+    expression = "'safe' in object.metadata.labels"
+    result = flip(strict("pods", expression=expression), [owner, pod("db-0", owner, labels=labels)])
+
+    assert expected == describe(result)
+
+
+@pytest.mark.parametrize(("generation", "expected"), [("1", [("agent", ["recreate"], None, 1, True)]), ("2", [])])
+def test_a_daemon_set_tells_its_template_by_a_generation(generation: str, expected: list[Any]) -> None:
+    """Its pods have the generation of theirs as a label."""
+    labels = {"app": "agent", "safe": "yes", "pod-template-generation": generation}
+    owner = of_daemon_set("2")
+    expression = "'safe' in object.metadata.labels"
+    result = flip(strict("pods", expression=expression), [owner, pod("agent-x", owner, labels=labels)])
+
+    assert expected == describe(result)
+
+
 def test_a_workload_that_a_mutating_policy_refuses_could_not_start_again() -> None:
     """A mutation that fails denies the request, as a check does."""
     policies = mutation(
