@@ -6,9 +6,10 @@ Source of truth: X.690, as strict as Go's encoding/asn1 where certificates need 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
+
+from msgspec import Struct
 
 
 class Tag(IntEnum):
@@ -31,8 +32,7 @@ class Malformed(ValueError):
     """Bytes that are not DER."""
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """One element: its tag, its content, and its original bytes."""
 
     tag: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
+
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.match import MatchTarget
@@ -50,8 +52,7 @@ class EvaluationContext:
         return namespace
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """A request that policy and binding match, or would match if their configuration had no `fault`."""
 
     target: MatchTarget

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from scanner import cel
 from scanner.cel import SizeBound
@@ -28,8 +29,7 @@ _GENEROSITY = 3
 _AUTHORIZERS = ("authorizer", "authorizer.requestResource")
 
 
-@dataclass(slots=True)
-class BudgetUse:
+class BudgetUse(Struct):
     """The largest share of a limit that evaluations used: of a budget, or of the cost limit of one expression.
 
     A share is a fraction: 1.0 is the whole limit.
@@ -82,8 +82,7 @@ class ProgramSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationFault:
+class EvaluationFault(Struct, frozen=True):
     """The reason why an expression has no value. With `ends` the budget is exhausted for all expressions that share it."""
 
     text: str
@@ -204,8 +203,7 @@ def run_all(
 # --- when nothing has to be counted
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetGroup:
+class BudgetGroup(Struct, frozen=True):
     """Programs that share one budget, in units of CEL cost."""
 
     budget: int

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.context import EvaluationContext, Selection
 from scanner.admission.evaluator import ADMISSION, Evaluator
@@ -40,8 +42,7 @@ class Exempts(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CoveredNamespaces:
+class CoveredNamespaces(Struct, frozen=True):
     """The namespaces whose objects a policy evaluates, by another rule than a selector: `covers` tells it by their labels.
 
     `keys` are the labels that decide. An object without a namespace is evaluated as in a namespace without labels.
@@ -66,7 +67,8 @@ class BoundPolicy:
     `own_namespace_object` a Namespace that exists is its own namespaceObject. `exempts` returns why admission exempts a request from
     the policy. `called` are the webhooks through which requests reach the policy: the policy evaluates an object in the version with
     which the first of them is called, if it matches that version. Without `called` its own constraints tell it. Without `proves_fixes` not every check is evaluated, and no finding is resolved.
-    With `independent_checks` the outcome of a check depends on no other check.
+    With `independent_checks` the outcome of a check depends on no other check. `asked_before` are the kinds of other requests: an
+    object that one of them reaches through a binding is evaluated for that one.
     """
 
     compiled: CompiledPolicy
@@ -83,6 +85,7 @@ class BoundPolicy:
     called: tuple[MatchResources, ...] = ()
     proves_fixes: bool = True
     independent_checks: bool = False
+    asked_before: tuple[Kind, ...] = ()
 
     def evaluates(self, resource: Resource) -> bool:
         """Return whether the policy evaluates objects where this one is; a Namespace is in itself, and cluster-scoped."""
@@ -216,14 +219,20 @@ def list_requests(
     if bound.reading.reason or not bound.evaluates(resource):
         return
     for binding in bound.bindings:
-        selections = (
-            select(bound, binding, resource, original, operation, context) for operation in context.operations
-        )
-        # An object is evaluated once: for the first operation that policy and binding match.
-        selection = next((candidate for candidate in selections if candidate), None)
+        if any(select_first(bound, binding, resource, kind, context) for kind in bound.asked_before):
+            continue
+        selection = select_first(bound, binding, resource, original, context)
         viewed = selection and _view(resource, selection.matched, original, context)
         if selection and viewed:
             yield from _list_requests(bound, binding, selection, viewed, context)
+
+
+def select_first(
+    bound: BoundPolicy, binding: Binding, resource: Resource, original: Kind, context: EvaluationContext
+) -> Selection | None:
+    """The request for which an object is evaluated once: that of the first operation that policy and binding match."""
+    selections = (select(bound, binding, resource, original, operation, context) for operation in context.operations)
+    return next((candidate for candidate in selections if candidate), None)
 
 
 def is_viewed(matched: Kind, listed: Kind, original: Kind, context: EvaluationContext) -> bool:

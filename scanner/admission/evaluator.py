@@ -6,8 +6,9 @@ A policy language decides how its policies evaluate a request; the rest of an au
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.evaluate import evaluate, make_check_inputs
@@ -25,8 +26,7 @@ ObjectTest: TypeAlias = Callable[[Mapping[str, object]], "bool | Skip"]
 """Returns True for the inputs of an object that simply passes, or SKIPPED; the latter only as the only test of a policy."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnForm:
+class OwnForm(Struct, frozen=True):
     """A language's replacement for the admission API: the inputs of its expressions, and their results.
 
     `inputs` are the values that expressions may name, without the variables. `check_results` are the results for an object that
@@ -37,8 +37,7 @@ class OwnForm:
     check_results: Callable[[CompiledPolicy, Mapping[str, object]], tuple[CheckResult, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class FastForm:
+class FastForm(Struct, frozen=True):
     """The form in which the fast path may evaluate a policy: an object that passes every expression and test passes the policy.
 
     `tests` follow the expressions. An object that does not pass one of them needs the evaluator. Without an `own` form the
@@ -72,8 +71,7 @@ class Evaluator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionEvaluator:
+class AdmissionEvaluator(Struct, frozen=True):
     """Evaluates as `validating.Validator` of kube-apiserver 1.36."""
 
     reads_whole_object: bool = False

@@ -9,9 +9,10 @@ Rules: `docs/semantics/cel-environment.md#request`, `docs/semantics/cel-environm
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from scanner import cel
 from scanner.admission.cost_budget import (
@@ -103,8 +104,7 @@ def make_authorization(request: Request) -> dict[str, object]:
     return {"authorizer": authorizer, "authorizer.requestResource": resource}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestForm:
+class RequestForm(Struct, frozen=True):
     """The part of `request` that is the same for all objects of a kind."""
 
     before: Mapping[str, object]

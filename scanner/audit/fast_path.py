@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from scanner.admission.compiled import Expression
 from scanner.admission.context import EvaluationContext, Selection
-from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select
+from scanner.admission.dispatch import BoundPolicy, InvocationResult, is_viewed, list_requests, select_first
 from scanner.admission.evaluator import SKIPPED
 from scanner.admission.params import resolve_params
 from scanner.audit.fast_policy import BindingChoice, FastPolicy, Inputs, NotPassed, Passes, PassTest, reads_namespace
@@ -370,10 +370,7 @@ def choose_bindings(
     bindings: list[Binding] = []
     params: dict[tuple[str, str] | None, Resource | None] = {}
     for binding in bound.bindings:
-        selections = (
-            select(bound, binding, resource, original, operation, context) for operation in context.operations
-        )
-        selection = next((candidate for candidate in selections if candidate), None)
+        selection = select_first(bound, binding, resource, original, context)
         if selection is not None and is_viewed(selection.matched, kind, original, context):
             return None
         if selection is None or selection.matched != kind:
@@ -418,6 +415,7 @@ def _is_plain(bound: BoundPolicy, original: Kind, kind: Kind) -> bool:
         and bound.evaluator.fast_form(compiled, kind) is not None
         and not bound.reading.reason
         and not bound.namespace
+        and not bound.asked_before
         and all(_matches_every_object(match) for match in narrowings if match is not None)
         and all(expression.program is not None for _, expression in compiled.expressions())
         and not any(expression.reads("authorizer") for expression in compiled.list_evaluated())

@@ -39,6 +39,17 @@ _RARE = 1000
 """With more than one sample in so many bytes, a search of the whole text is faster."""
 
 
+_DIGIT = b"0123456789"
+
+
+_LONGEST_CHECKED = 100
+"""Digits in a row whose beginning is searched for."""
+
+
+_BEFORE_NUMBER = frozenset((b"", *(bytes((byte,)) for byte in b"\t\n\v\f\r :,[-")))
+"""The bytes before the digits of an integer, as in `_LONG_NUMBER`."""
+
+
 _INT64 = 2**63
 
 
@@ -84,8 +95,9 @@ def decode_items(page: Page, *, withheld: bool = False) -> Iterator[Json]:
     Raises ValueError for a text that is not a list of items.
     """
     places = find_withheld(page) if withheld else {}
+    read_item = decode_item if may_have_long_numbers(page.data) else orjson.loads
     for index, text in enumerate(split_items(page)):
-        item = decode_item(text)
+        item = read_item(text)
         mark_withheld(item, places.get(index, ()))
         yield item
 
@@ -120,7 +132,7 @@ def decode_item(text: memoryview) -> Json:
 
 
 def may_have_long_numbers(text: bytes) -> bool:
-    """Return whether the text has 19 digits in a row, as a number beyond 64 bits has.
+    """Return whether the text may have an integer of 19 digits; digits within a checksum do not count.
 
     Of 19 bytes in a row, four are at multiples of 4: only between four digits are the bytes of the text read.
     """
@@ -129,10 +141,19 @@ def may_have_long_numbers(text: bytes) -> bool:
     for _ in range(len(text) // _RARE):
         if at < 0:
             return False
-        if text[at * _STRIDE : at * _STRIDE + _CERTAIN].isdigit():
-            break
+        first = at * _STRIDE
+        if text[first : first + _CERTAIN].isdigit() and _may_be_long_number(text, first):
+            return True
         at = sampled.find(_SAMPLE, at + 1)
     return at >= 0 and _LONG_RUN in text.translate(_DIGITS)
+
+
+def _may_be_long_number(text: bytes, at: int) -> bool:
+    """Return whether the digits around a place may be an integer of 19 digits, given the byte before them."""
+    before = text[max(0, at - _LONGEST_CHECKED) : at]
+    start = at - len(before) + len(before.rstrip(_DIGIT))
+    byte_before = text[max(0, start - 1) : start]
+    return text[start : start + len(_LONG_RUN)].isdigit() and (byte_before.isdigit() or byte_before in _BEFORE_NUMBER)
 
 
 def _convert_long_numbers(value: Json) -> Json:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, assert_never
 
 import orjson
+from msgspec import Struct
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.cost_budget import BudgetUse
@@ -316,8 +317,7 @@ def make_findings(
                 assert_never(never)
 
 
-@dataclass(frozen=True, slots=True)
-class _WithheldView:
+class _WithheldView(Struct, frozen=True):
     """An object of a snapshot with its withheld parts marked; with `together`, policies that change it may read some of them."""
 
     reads: WithheldReads

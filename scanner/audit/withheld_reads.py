@@ -9,8 +9,9 @@ Rules: `docs/adr/0087-a-snapshot-replays.md`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
@@ -37,8 +38,7 @@ _CONTAINER: Final = "[]"
 _TEMPLATES: Final = (("spec", "template"), ("template",), ("spec", "jobTemplate", "spec", "template"))
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(Struct, frozen=True):
     """What a snapshot withholds besides the evaluated objects.
 
     `readers` are the policies whose expressions read other objects of which it withholds parts, `params` those with such params,

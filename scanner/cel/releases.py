@@ -10,8 +10,9 @@ Rules: `docs/semantics/releases.md#libraries-by-release`, `docs/semantics/releas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 Version: TypeAlias = tuple[int, ...]
 """Major and minor version of Kubernetes; then the minor versions of cel-go and of Go, if a program links others with that release."""
@@ -20,8 +21,7 @@ LAST: Final[Version] = (2, 0)
 _KUBERNETES_ALONE: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseChange:
+class ReleaseChange(Struct, frozen=True):
     """A change of one minor release.
 
     It holds from `since`, a pair of major and minor version, to before `until`. `description` describes it in a sentence. A change that

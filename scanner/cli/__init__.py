@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
         )
         sys.exit(COULD_NOT_RUN)
     gc.set_threshold(_GARBAGE)
+    atexit.register(gc.freeze)  # a last collection of garbage would take an eighth of a short command
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets an escape, instead of an error that ends the command.

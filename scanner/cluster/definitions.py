@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
 import orjson
+from msgspec import Struct
 
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
@@ -26,8 +26,7 @@ class BrokenDefinition(ValueError):
     """A CustomResourceDefinition that defines no kind; the message names the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """The served kinds of one CustomResourceDefinition, and whether its versions differ in apiVersion alone."""
 
     kinds: tuple[Kind, ...]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
+
+from msgspec import Struct
 
 from scanner.errors import UsageError
 from scanner.model.selector import Requirement
@@ -23,8 +24,7 @@ _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
 _LARGEST: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerTerm:
+class IntegerTerm(Struct, frozen=True):
     """`key > bound` or `key < bound`: true of labels that are integers on the right side of the bound."""
 
     key: str
@@ -42,8 +42,7 @@ class IntegerTerm:
 Term: TypeAlias = Requirement | IntegerTerm
 
 
-@dataclass(frozen=True, slots=True)
-class LabelQuery:
+class LabelQuery(Struct, frozen=True):
     """A parsed selector; without terms it selects everything."""
 
     terms: tuple[Term, ...] = ()

@@ -7,11 +7,11 @@ for custom resources what `apiextensions` publishes of a version's schema.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 import orjson
+from msgspec import Struct
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig
 from scanner.model.resource import Kind
@@ -88,8 +88,7 @@ def _split_name(name: str) -> tuple[str, str, str]:
     return group, version, kind
 
 
-@dataclass(frozen=True, slots=True)
-class _SchemaTable:
+class _SchemaTable(Struct, frozen=True):
     kinds: Mapping[str, int]
     names: Sequence[str]
     types: Sequence[Json]

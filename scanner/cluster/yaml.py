@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, TypeAlias
 
 import yaml as pyyaml
+from msgspec import Struct, field
 from yaml.events import (
     AliasEvent,
     CollectionStartEvent,
@@ -62,8 +62,7 @@ class _Mark(Protocol):
     column: int
 
 
-@dataclass(slots=True)
-class _OpenValue:
+class _OpenValue(Struct):
     """An unfinished collection. `merging` is true if the next value belongs to a merge key."""
 
     value: list[_Built] | dict[str, _Built]
@@ -73,8 +72,7 @@ class _OpenValue:
     merging: bool = False
 
 
-@dataclass(slots=True)
-class _ValueComposer:
+class _ValueComposer(Struct):
     """Builds the value of one document from its events, without recursion."""
 
     line_offset: int

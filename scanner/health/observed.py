@@ -59,7 +59,7 @@ def _check_binding(key: BindingKey, counted: ObservedCounts, *, complete: bool) 
     language, policy, binding = key
     matched, without_param, ignored = counted.matched[key], counted.without_param[key], counted.ignored[key]
     if not matched:
-        detail = "it matched no object" if complete else "it matched no object of those that were listed"
+        detail = f"{'every' if complete else 'not every'} kind of the scan was listed"
         yield Health(HealthKind.NO_OBJECT, policy, binding, detail, language)
     if without_param:
         detail = f"there is no param for {without_param:,} of {_write_number(matched)} that it matched: they were not evaluated"

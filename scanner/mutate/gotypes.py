@@ -16,13 +16,13 @@ Source of truth: the types of Kubernetes 1.36 (`gotypes.json`, written by `scrip
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Literal, TypeAlias, cast
 
 import orjson
+from msgspec import Struct
 
 Plain: TypeAlias = Literal["string", "bool", "int32", "int64", "float64", "uint8"]
 Special: TypeAlias = Literal[
@@ -39,8 +39,7 @@ Special: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class GoPlain:
+class GoPlain(Struct, frozen=True):
     """A text, a number or a boolean; `name` is how error texts print the type."""
 
     kind: Plain
@@ -48,23 +47,20 @@ class GoPlain:
     pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GoSpecial:
+class GoSpecial(Struct, frozen=True):
     """A type with a decoder of its own."""
 
     kind: Special
     pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GoStruct:
+class GoStruct(Struct, frozen=True):
     """The struct that the schema's definition names."""
 
     pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GoList:
+class GoList(Struct, frozen=True):
     """A slice; `name` is empty where it has none."""
 
     element: GoType
@@ -72,8 +68,7 @@ class GoList:
     pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GoMap:
+class GoMap(Struct, frozen=True):
     """A map with texts for keys."""
 
     element: GoType
@@ -82,8 +77,7 @@ class GoMap:
     pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GoAny:
+class GoAny(Struct, frozen=True):
     """Any value."""
 
     pointer: bool = False
@@ -92,8 +86,7 @@ class GoAny:
 GoType: TypeAlias = "GoPlain | GoSpecial | GoStruct | GoList | GoMap | GoAny"
 
 
-@dataclass(frozen=True, slots=True)
-class GoField:
+class GoField(Struct, frozen=True):
     """A field: its type, whether it is written when it is empty, and the structs through which it is embedded."""
 
     type: GoType

@@ -13,10 +13,10 @@ import json
 import re
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from scanner import cel
 from scanner.cel.values.text import quote
@@ -110,8 +110,7 @@ class WrittenNull(dict[str, Node]):
 _WRITTEN_NULL = WrittenNull()
 
 
-@dataclass(frozen=True, slots=True)
-class PatchOperation:
+class PatchOperation(Struct, frozen=True):
     """One operation of a patch. `has_value` distinguishes a null value from an absent one."""
 
     op: str

@@ -9,8 +9,9 @@ the schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from scanner.model.json import EMPTY, Json, JsonObject
 from scanner.mutate.goread import SPECIAL_ZEROS, ZEROS
@@ -42,8 +43,7 @@ _STRUCT = GoStruct()
 _TEXT = GoPlain("string", "string")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlace:
+class FieldPlace(Struct, frozen=True):
     """The place of a value: the struct that has the field, the fields on the way, and the path with its indexes."""
 
     struct: str = ""

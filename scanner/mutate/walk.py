@@ -6,7 +6,7 @@ while: the results of several mutations share most of their parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import NamedTuple, TypeAlias
@@ -78,8 +78,9 @@ class _TypeCache:
         if type(ref) is not int:
             return any(map(self._is_concerned, _list_references(ref)))
         if ref not in self._concerned:
-            names = (self._schema.names[number] for number in _find_reached(self.types, ref))
-            self._concerned[ref] = any(name in self._rules for name in names)
+            users = _find_users(self.types, ref)
+            concerned = _find_reached(users, (number for number in users if self._schema.names[number] in self._rules))
+            self._concerned |= {number: number in concerned for number in users}
         return self._concerned[ref]
 
 
@@ -153,18 +154,40 @@ class _RuleWalk:
         return value if is_shared(value, after) else after
 
 
-def _find_reached(types: Sequence[Json], number: int) -> set[int]:
-    """The numbers of the types that a type contains, its own among them."""
-    numbers = {number}
-    stack: list[Json] = [types[number]]
+def _find_users(types: Sequence[Json], number: int) -> dict[int, list[int]]:
+    """The numbers of the types that a type contains, its own among them, each with those of the types that contain it directly."""
+    users: dict[int, list[int]] = {number: []}
+    stack = [number]
+    while stack:
+        user = stack.pop()
+        for inner in _list_numbers(types[user]):
+            if inner not in users:
+                users[inner] = []
+                stack.append(inner)
+            users[inner].append(user)
+    return users
+
+
+def _find_reached(users: Mapping[int, Sequence[int]], numbers: Iterable[int]) -> set[int]:
+    """The numbers of some types, and of all types that contain one of them."""
+    stack = [*numbers]
+    reached = set(stack)
+    while stack:
+        more = set(users[stack.pop()]) - reached
+        reached |= more
+        stack += more
+    return reached
+
+
+def _list_numbers(shape: Json) -> Iterator[int]:
+    """The numbers of the types to which a type refers directly."""
+    stack = [shape]
     while stack:
         ref = stack.pop()
-        if type(ref) is not int:
+        if type(ref) is int:
+            yield ref
+        else:
             stack += _list_references(ref)
-        elif ref not in numbers:
-            numbers.add(ref)
-            stack.append(types[ref])
-    return numbers
 
 
 def _list_references(shape: Json) -> list[Json]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
 from scanner.admission.auditability import AUDITABLE, classify_policy
 from scanner.admission.compiled import CompiledPolicy, Plugin, compile_policy
 from scanner.admission.dispatch import BoundPolicy, Combination
@@ -28,8 +30,7 @@ from scanner.policies.bound_language import BindingContext, BoundLanguage, Polic
 from scanner.policies.manifest import UnknownField
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyKind:
+class PolicyKind(Struct, frozen=True):
     """A policy kind and its bindings: their names in the API, their validation and their versions.
 
     `language` is the kind of the policies, `policies` their plural. `evaluator` gives the evaluator for some schemas, or for none,

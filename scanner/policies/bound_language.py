@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from scanner.admission.auditability import AUDITABLE
 from scanner.admission.dispatch import BoundPolicy
@@ -25,8 +26,7 @@ from scanner.mutate.schema import Schemas
 # The manifests of a policy language: a policy, a binding, or an object that its policies rely on.
 
 
-@dataclass(frozen=True, slots=True)
-class Supporting:
+class Supporting(Struct, frozen=True):
     """An object that policies of one language or of a family rely on, such as an exception. `what` names its kind in sentences."""
 
     what: str
@@ -34,15 +34,13 @@ class Supporting:
     body: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
+class ReadDocument(Struct, frozen=True):
     """A manifest that was read."""
 
     content: Policy | Binding | Supporting
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyDocuments:
+class PolicyDocuments(Struct, frozen=True):
     """The policies of one language that a scan selected, in force or not, their bindings, and the objects that they rely on."""
 
     policies: tuple[Policy, ...] = ()
@@ -65,8 +63,7 @@ class Lists(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class BindingContext:
+class BindingContext(Struct, frozen=True):
     """The context for binding policies, besides the policies themselves.
 
     `rules` is the Kubernetes release that evaluates, `operations` are those of the simulated requests, `user` makes them.

@@ -7,7 +7,7 @@ evaluated on the list of the version of the request: a policy reads the fields a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
@@ -32,12 +32,24 @@ class KindPlan:
     policies: tuple[tuple[BoundPolicy, Kind], ...]
 
 
-class _Viewpoint(NamedTuple):
-    """The kind that a request names, the kind that a policy evaluates, and the bindings that the request reaches."""
+class _Request(NamedTuple):
+    """The kind that a request names, and those of the requests that come first."""
 
-    original: Kind
+    kind: Kind
+    before: tuple[Kind, ...] = ()
+
+
+class _Viewpoint(NamedTuple):
+    """A request, the kind that a policy evaluates, and the bindings that the request reaches."""
+
+    request: _Request
     evaluated: Kind
     bindings: tuple[Binding, ...]
+
+    @property
+    def original(self) -> Kind:
+        """The kind that the request names."""
+        return self.request.kind
 
 
 def group_families(kinds: Iterable[Kind]) -> tuple[tuple[Kind, ...], ...]:
@@ -73,15 +85,17 @@ def plan(
     for family in group_families(kinds):
         for bound_policy in policies:
             views = _list_viewpoints(bound_policy.policy, bound_policy.bindings, family, operations)
-            found = {(view.original, _find_list(view, relabelled)): view.bindings for view in views}
-            for (original, listed), bindings in found.items():
-                lists.setdefault(listed, []).append((_narrow(bound_policy, bindings), original))
+            found = {(view.request, _find_list(view, relabelled)): view.bindings for view in views}
+            for (request, listed), bindings in found.items():
+                lists.setdefault(listed, []).append((_narrow(bound_policy, bindings, request.before), request.kind))
     return tuple(KindPlan(kind, tuple(lists[kind])) for kind in sorted(lists))
 
 
-def _narrow(bound_policy: BoundPolicy, bindings: tuple[Binding, ...]) -> BoundPolicy:
-    """The policy with some of its bindings: it stays the same object with all of them."""
-    return bound_policy if bindings == bound_policy.bindings else replace(bound_policy, bindings=bindings)
+def _narrow(bound_policy: BoundPolicy, bindings: tuple[Binding, ...], before: tuple[Kind, ...]) -> BoundPolicy:
+    """The policy with some of its bindings for a request: it stays the same object with all of them for the first one."""
+    if bindings == bound_policy.bindings and not before:
+        return bound_policy
+    return replace(bound_policy, bindings=bindings, asked_before=before)
 
 
 def plan_lists(
@@ -144,37 +158,51 @@ def _list_viewpoints(
 ) -> Iterator[_Viewpoint]:
     """The requests on objects of a family that reach a policy through its bindings, and the kinds that it evaluates for them.
 
-    There is none if the policy never matches these objects. A request names the preferred kind, unless only requests in another
-    version can reach a policy or a binding that is `Exact`. A binding that no request reaches has those of its policy.
+    There is none if the policy never matches these objects. A request names the preferred kind. Others follow if only they may
+    reach some or all objects through a policy or a binding that is `Exact`. A binding that no request reaches has those of its
+    policy.
     """
     match = policy.match
     if match is None or is_exempt(family[0], static=policy.static):
         return
     if not any(could_match(rule, kind, operations) for rule in match.rules for kind in family):
         return  # as for most kinds, so that the questions below cost little
-    own = next((kind for kind in family if _may_reach((match,), kind, family, operations)), None)
-    if own is None:
-        return
-    requests: dict[Kind, list[Binding]] = {}
+    own = _list_reaching((match,), family, operations)
+    requests: dict[_Request, list[Binding]] = {}
     for binding in bindings:
-        both = (match, binding.match) if binding.match else None
-        reaching = (kind for kind in family if both and _may_reach(both, kind, family, operations))
+        reaching = _list_reaching((match, binding.match), family, operations) if binding.match else own
         # A policy with an error in its configuration denies what it matches, also where its binding does not.
-        requests.setdefault(next(reaching, own), []).append(binding)
-    for original, reached in requests.items():
-        candidates = family if match.match_policy == "Equivalent" else (original,)
+        for request in reaching or own:
+            requests.setdefault(request, []).append(binding)
+    for request, reached in requests.items():
+        candidates = family if match.match_policy == "Equivalent" else (request.kind,)
         for kind in candidates:
-            if _is_evaluated(match, kind, original, operations):
-                yield _Viewpoint(original, kind, tuple(reached))
+            if _is_evaluated(match, kind, request.kind, operations):
+                yield _Viewpoint(request, kind, tuple(reached))
 
 
-def _may_reach(
-    matches: Iterable[MatchResources], requested: Kind, family: tuple[Kind, ...], operations: tuple[Operation, ...]
+def _list_reaching(
+    matches: tuple[MatchResources, ...], family: tuple[Kind, ...], operations: tuple[Operation, ...]
+) -> list[_Request]:
+    """The requests that together reach all objects of a family that a policy and its binding can match."""
+    reaching = [kind for kind in family if _is_reaching(_may_match, matches, kind, family, operations)]
+    if all(match.match_policy == "Equivalent" for match in matches):
+        reaching = reaching[:1]  # every request matches the same objects
+    enough = (i for i, kind in enumerate(reaching, 1) if _is_reaching(_matches_all, matches, kind, family, operations))
+    return [_Request(kind, tuple(reaching[:i])) for i, kind in enumerate(reaching[: next(enough, None)])]
+
+
+def _is_reaching(
+    matching: Callable[[MatchResources, tuple[Kind, ...], Operation], bool],
+    matches: Iterable[MatchResources],
+    requested: Kind,
+    family: tuple[Kind, ...],
+    operations: tuple[Operation, ...],
 ) -> bool:
-    """Return whether one request in a kind may match a policy and its binding."""
+    """Return whether a request in a kind matches a policy and its binding, as far as one of the functions below can tell."""
     return any(
         all(
-            _may_match(match, family if match.match_policy == "Equivalent" else (requested,), operation)
+            matching(match, family if match.match_policy == "Equivalent" else (requested,), operation)
             for match in matches
         )
         for operation in operations
@@ -195,6 +223,12 @@ def _may_match(match: MatchResources, kinds: tuple[Kind, ...], operation: Operat
     excluded = any(_certainly_matches(match.exclude_rules, kind, operation) for kind in kinds)
     rules = product(match.rules, kinds)
     return not excluded and (not match.rules or any(could_match(rule, kind, (operation,)) for rule, kind in rules))
+
+
+def _matches_all(match: MatchResources, kinds: tuple[Kind, ...], operation: Operation) -> bool:
+    """Return whether a request matches as one of some kinds, whatever the name of the object is."""
+    excluded = any(could_match(rule, kind, (operation,)) for rule, kind in product(match.exclude_rules, kinds))
+    return not excluded and (not match.rules or any(_certainly_matches(match.rules, kind, operation) for kind in kinds))
 
 
 def _certainly_matches(rules: tuple[Rule, ...], kind: Kind, operation: Operation) -> bool:

@@ -7,8 +7,9 @@ Source of truth: the life cycles in `k8s.io/api/admissionregistration` (`zz_gene
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.model.json import JsonObject, as_text
 from scanner.model.release import Minor, format_minor
@@ -37,8 +38,7 @@ _STABLE: Final = "v1"
 _EVALUATED: Final = "it is evaluated all the same"
 
 
-@dataclass(frozen=True, slots=True)
-class ServedVersions:
+class ServedVersions(Struct, frozen=True):
     """The versions that a cluster serves, or that its release serves if it consists of files (`kinds` is None).
 
     `unknown` has the groups and group-versions whose kinds are not known.

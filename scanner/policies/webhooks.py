@@ -6,7 +6,8 @@ Source of truth: `ValidatingWebhookConfiguration` and `MutatingWebhookConfigurat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from scanner.admission.match import MatchTarget, applies
 from scanner.errors import ConfigurationError
@@ -26,8 +27,7 @@ def list_webhook_kinds(kinds: Iterable[Kind]) -> Iterator[Kind]:
         yield from [served[version] for version in manifest.VERSIONS if version in served][:1]
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
+class Webhook(Struct, frozen=True):
     """A webhook of a configuration: the requests with which the API server calls it. `changes` objects, if it is a mutating one."""
 
     name: str

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from scanner.model.outcome import CheckKind, Gap, GapKind
 from scanner.model.policy import BindingKey, Policy, PolicyKey, policy_label
 from scanner.model.scans.scan import CoverageState, PolicyRecord, ScanRecord, ScanState
-from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey
+from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey, group_tallies
 from scanner.posture.policy_kinds import may_need
 from scanner.posture.severity import DEFAULT_SEVERITY, Severity
 
@@ -91,13 +91,12 @@ class Sums:
     decided: int = 0
     open: int = 0
 
-    def count(self, key: TallyKey, number: int) -> None:
-        """Add checks with one outcome."""
+    @staticmethod
+    def of_check(key: TallyKey) -> Sums:
+        """The numbers of one check."""
         if _is_decided(key):
-            self.decided += number
-            self.passed += number * (key.outcome is OutcomeName.PASSED)
-        elif _is_open(key):
-            self.open += number
+            return Sums(int(key.outcome is OutcomeName.PASSED), 1)
+        return Sums(open=int(_is_open(key)))
 
     def add(self, other: Sums, weight: int = 1) -> None:
         """Add other numbers, each as often as a weight."""
@@ -113,16 +112,10 @@ class PartSums:
     plain: Sums = field(default_factory=Sums)
     weighted: Sums = field(default_factory=Sums)
 
-    def count(self, key: TallyKey, number: int, weight: int) -> None:
-        """Add checks with one outcome and with this weight."""
-        counted = Sums()
-        counted.count(key, number)
-        self.add(counted, weight)
-
-    def add(self, sums: Sums, weight: int) -> None:
-        """Add numbers of checks with this weight."""
-        self.plain.add(sums)
-        self.weighted.add(sums, weight)
+    def add(self, sums: Sums, weight: int, times: int = 1) -> None:
+        """Add numbers of checks with this weight, so many times."""
+        self.plain.add(sums, times)
+        self.weighted.add(sums, weight * times)
 
     def join(self, other: PartSums) -> None:
         """Add the numbers of another part."""
@@ -150,12 +143,12 @@ class Scores:
         self._missed = Counter(map(_kind_and_namespace, filter(_is_one_object, record.gaps)))
         invocations: defaultdict[PolicyKey, set[tuple[str, str, str]]] = defaultdict(set)
         self._sums: defaultdict[tuple[PolicyKey, str], PartSums] = defaultdict(PartSums)
-        without = waived or {}
-        for key, number in record.tallies.items():
+        for key, numbers in group_tallies(_subtract(record.tallies, waived or {})):
             if self.counts(key):
-                invocations[key.policy_key].add((key.binding, key.param_namespace, key.param_name))
-                left = number - without.get(key, 0)
-                self._sums[key.policy_key, key.namespace].count(key, left, self.weight(key))
+                policy, one, weight = key.policy_key, Sums.of_check(key), self.weight(key)
+                invocations[policy].add((key.binding, key.param_namespace, key.param_name))
+                for namespace, number in numbers:
+                    self._sums[policy, namespace].add(one, weight, number)
         self._checks = {key: _checks_per_object(used, len(invocations[key])) for key, used in self._policies.items()}
 
     def counts(self, key: TallyKey) -> bool:
@@ -255,6 +248,10 @@ class Scores:
         return ""
 
 
+def _subtract(tallies: Mapping[TallyKey, int], without: Mapping[TallyKey, int]) -> Mapping[TallyKey, int]:
+    return {key: number - without.get(key, 0) for key, number in tallies.items()} if without else tallies
+
+
 def _make_score(part: PartSums, why_not: str) -> Score:
     plain, weighted = part.plain, part.weighted
     heavy = why_not or ("" if weighted.decided else "no check with a weight was decided")
@@ -338,7 +335,7 @@ def owner_scores(tallies: Iterable[OwnedTally], scores: Scores) -> dict[str, Sco
     parts: defaultdict[str, PartSums] = defaultdict(PartSums)
     for tally in tallies:
         if scores.counts(tally.key):
-            weight = scores.weight(tally.key)
+            one, weight = Sums.of_check(tally.key), scores.weight(tally.key)
             for owner, number in tally.numbers.items():
-                parts[owner].count(tally.key, number, weight)
+                parts[owner].add(one, weight, number)
     return {owner: scores.score_part(part) for owner, part in parts.items()}

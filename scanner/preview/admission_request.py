@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object
@@ -19,8 +21,7 @@ from scanner.preview.rules import Rules
 from scanner.preview.verdict import Decision, Effect
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionRequest:
+class AdmissionRequest(Struct, frozen=True):
     """A request of a user under the rules of a cluster.
 
     `marked` is the object with the parts marked that a snapshot withholds, empty if it withholds none. `of_template` tells that the

@@ -7,8 +7,10 @@ and Assay cannot evaluate is a decision of its own, *undecided*: silence is neve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.admission.dispatch import BoundPolicy, make_target, select
 from scanner.admission.match import applies, is_exempt
@@ -36,8 +38,7 @@ _KYVERNO_CONFIGURATION: Final = "kyverno-resource-validating-webhook-cfg"
 """The only configuration of such webhooks: another one may hold any program under their names."""
 
 
-@dataclass(slots=True)
-class Admission:
+class Admission(Struct):
     """What admission decides about a request.
 
     `changes` are what mutating policies change, and `changed_by` their names. `admitted` is the object that validating policies read,
@@ -55,8 +56,7 @@ def decide_request(rules: Rules, requested: Requested, user: UserInfo) -> tuple[
     return tuple(decide(make_admission_request(rules, requested, user)).decisions)
 
 
-@dataclass(frozen=True, slots=True)
-class AdmittedRequest:
+class AdmittedRequest(Struct, frozen=True):
     """A request after mutating policies and built-in plug-ins, about which several sets of validating policies can decide.
 
     `decisions` are those before any validating policy; without `admitted`, no such policy is asked.

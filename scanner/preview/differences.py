@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, PolicyKey
 from scanner.model.population import PopulationMember
+from scanner.model.texts import clean
 
 
 class SideEffect(StrEnum):
@@ -152,15 +153,9 @@ def group_findings(findings: Iterable[Finding]) -> Found:
     grouped: defaultdict[Identity, defaultdict[PolicyKey, list[Finding]]] = defaultdict(lambda: defaultdict(list))
     for finding in findings:
         if not finding.excepted_by:
-            key = Identity(finding.namespace, finding.name, finding.uid)
-            grouped[key][finding.policy_key].append(_drop_excerpt(finding))
+            key = Identity(*map(clean, (finding.namespace, finding.name, finding.uid)))  # as its record has them
+            grouped[key][finding.policy_key].append(finding)
     return grouped
-
-
-def _drop_excerpt(finding: Finding) -> Finding:
-    """The finding without the excerpt of its object, which no preview shows."""
-    evidence = finding.evidence
-    return finding._replace(evidence=replace(evidence, excerpt="")) if evidence.excerpt else finding
 
 
 def compare(
@@ -189,7 +184,19 @@ def _compare_policy(
     was, becomes = (tuple(side.found.get(identity, {}).get(key, ())) for side in (before, after))
     possible = before.find_possible(key, place), after.find_possible(key, place)
     difference = _compare_sides(was, becomes, *possible)
-    return PolicyDifference(key, difference, was, becomes) if difference else None
+    if difference is None:
+        return None
+    kept = (tuple(_keep_shown(finding, identity) for finding in side) for side in (was, becomes))
+    return PolicyDifference(key, difference, *kept)
+
+
+def _keep_shown(finding: Finding, identity: Identity) -> Finding:
+    """The finding of an object without what no preview shows. Its names are those of the record of the object, in memory as well."""
+    namespace, name, uid = identity
+    evidence = replace(finding.evidence, excerpt="") if finding.evidence.excerpt else finding.evidence
+    return finding._replace(
+        fingerprint="", namespace=namespace, name=name, uid=uid, resource_version="", evidence=evidence
+    )
 
 
 def _compare_sides(

@@ -7,8 +7,9 @@ depends on the order is undecided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit import redact
@@ -26,8 +27,7 @@ _ORDER: Final = "the result depends on the order of mutating policies, which an 
 _HIDDEN: Final = "mutating policies may read or change what the snapshot withholds"
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
+class Mutation(Struct, frozen=True):
     """The object after all mutating policies, None if they refuse the request or if their result is not known.
 
     `changes` are what they change, and `changed_by` the names of the policies that change something.

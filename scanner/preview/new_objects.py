@@ -6,8 +6,9 @@ Source of truth: the REST mapping and the default namespace of kubectl, and the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text
@@ -60,8 +61,7 @@ class StoredObjects(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NewObject:
+class NewObject(Struct, frozen=True):
     """An object of a manifest as a request would name it. With `generates_name` no such object can exist."""
 
     place: Place

@@ -35,6 +35,7 @@ from scanner.preview.workload_risks import (
     PageRisks,
     Risk,
     WantedRequest,
+    share_texts,
 )
 from scanner.scan.lists import decode_objects
 from scanner.scan.prepare import GatheredRules, PreparedScan
@@ -124,17 +125,20 @@ class ObjectRequests:
                 "With a live cluster, --ask-server asks about them"
             )
 
-    def find_risks(self, page: Page, identities: Iterable[str]) -> PageRisks:
-        """The risks of the objects of a page with some identities, each once."""
+    def find_risks(
+        self, page: Page, identities: Iterable[str], records: Mapping[str, PopulationMember] | None = None
+    ) -> PageRisks:
+        """The risks of the objects of a page with some identities, each once. `records` has records that are made already."""
         has_template = (page.kind.group, page.kind.plural) in _WITH_TEMPLATES
         if page.kind != PODS and not has_template and b'"finalizers"' not in page.data:
             return NO_RISKS
+        records = records or {}
         objects: list[ObjectRisks] = []
         pods: dict[str, ControlledPods] = {}
         gaps: list[Gap] = []
         try:
             for resource in self._decode(page, {*identities}):
-                member = record_object(resource, self._keys)
+                member = records.get(get_identity(resource)) or share_texts(record_object(resource, self._keys))
                 if page.kind == PODS:
                     found = self._check_pod(resource, member, pods)
                 elif has_template:

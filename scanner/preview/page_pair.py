@@ -17,6 +17,7 @@ from scanner.audit.page import PageEvaluator
 from scanner.audit.population import unpack
 from scanner.model.outcome import Gap, SkipReason
 from scanner.model.policy import BindingKey, PolicyKey
+from scanner.model.population import PopulationMember
 from scanner.model.resource import Kind, Page
 from scanner.model.scans.scan import PageResult
 from scanner.model.scans.tally import OutcomeName
@@ -33,7 +34,7 @@ from scanner.preview.differences import (
     group_findings,
 )
 from scanner.preview.object_requests import ObjectRequests
-from scanner.preview.workload_risks import NO_RISKS, PageRisks
+from scanner.preview.workload_risks import NO_RISKS, PageRisks, share_texts
 
 _WITHOUT_OUTCOME: Final = frozenset({SkipReason.NOT_AUDITABLE.value, SkipReason.REDACTED.value})
 
@@ -112,7 +113,8 @@ class PagePair:
         result = self._compare(page, after, evaluated) if compared else _make_compared(after)
         if page.kind not in self.requested:
             return result
-        risks = self.requests.find_risks(page, after.identities)
+        records = {_identify(each.object): each.object for each in result.differences}
+        risks = self.requests.find_risks(page, after.identities, records)
         return replace(result, risks=risks, gaps=(*result.gaps, *risks.gaps))
 
     def _compare(self, page: Page, after: PageResult, evaluated: AbstractSet[str]) -> ComparedPage:
@@ -121,10 +123,10 @@ class PagePair:
         gaps = dict.fromkeys((*before.gaps, *after.gaps))
         sides = self.before.group(before), self.after.group(after)
         needed = any(side.found or side.possible for side in sides)
-        members = tuple(unpack(page.kind, after.examined)) if needed else ()
+        members = tuple(map(share_texts, unpack(page.kind, after.examined))) if needed else ()
         differences = tuple(compare(members, *sides, {}))
         if differences and page.kind in self.others.plans:
-            compared = {each.object.uid or f"{each.object.namespace}/{each.object.name}" for each in differences}
+            compared = {_identify(each.object) for each in differences}
             unchanged = self.others.evaluate(page, {*evaluated, *after.identities} - compared)
             gaps |= dict.fromkeys(unchanged.gaps)
             differences = tuple(compare(members, *sides, group_findings(unchanged.findings)))
@@ -139,6 +141,11 @@ class PagePair:
         )
         contested = add_contested_fields(differences, page, *mutating)
         return _make_compared(result, tuple(_list_certain(contested, (*before.gaps, *after.gaps))))
+
+
+def _identify(member: PopulationMember) -> str:
+    """As `audit.page.get_identity` does."""
+    return member.uid or f"{member.namespace}/{member.name}"
 
 
 def _list_certain(differences: Iterable[ObjectDifference], gaps: Sequence[Gap]) -> Iterator[ObjectDifference]:

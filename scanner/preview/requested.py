@@ -8,8 +8,9 @@ has no name before the strategy: mutating policies read neither its name nor tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, cast
+
+from msgspec import Struct
 
 from scanner.audit import redact
 from scanner.model.json import JsonObject, as_object, as_text
@@ -29,8 +30,7 @@ class Refused(Exception):
     """The API server refuses the request before admission; the message is redacted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
+class Requested(Struct, frozen=True):
     """A request on an object. `old` is the stored object, None for a CREATE. Without a `schema` the object is as in the manifest."""
 
     resource: Resource

@@ -26,6 +26,7 @@ from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.policies.plan import KindPlan, plan
 from scanner.preview.decide import AdmittedRequest, admit_request, decide_request
 from scanner.preview.plugins import BUILT_IN, LISTED, NAMED, SERVICE_ACCOUNT, Plugins, concerns_plugins
+from scanner.preview.plugins.service_account import ENFORCES
 from scanner.preview.requested import Requested, generate_name
 from scanner.preview.rules import Rules
 from scanner.preview.verdict import Decision, Effect
@@ -287,7 +288,7 @@ class PluginObjects:
         namespaces = self._listing.namespaces if kind.namespaced else ("",)
         objects: dict[str, dict[str, Resource]] = {}
         listed = self._listing.list_all(kind, namespaces, keep=False)
-        for each in sorted(map(_drop_managers, listed), key=lambda each: each.name):
+        for each in sorted(map(_keep_read, listed), key=lambda each: each.name):
             objects.setdefault(each.namespace, {})[each.name] = each
         return objects
 
@@ -311,8 +312,9 @@ class PluginObjects:
         return objects.get(namespace, {})
 
 
-def _drop_managers(resource: Resource) -> Resource:
-    """The object without managedFields, which no plug-in reads: half of a small object."""
+def _keep_read(resource: Resource) -> Resource:
+    """The object without the metadata that no plug-in reads: most of a small object."""
     metadata = as_object(resource.body.get("metadata"))
-    kept = {key: value for key, value in metadata.items() if key != "managedFields"}
-    return resource._replace(body={**resource.body, "metadata": kept})
+    kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+    annotations = {key: each for key, each in as_object(metadata.get("annotations")).items() if key == ENFORCES}
+    return resource_of(resource.kind, {**resource.body, "metadata": {**kept, "annotations": annotations}})

@@ -12,6 +12,8 @@ from datetime import datetime
 from itertools import chain
 from typing import Final, Protocol, TypeVar
 
+from msgspec import Struct
+
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.match import could_match
@@ -55,8 +57,7 @@ class RuleSource(Cluster, StoredObjects, Protocol):
     """A cluster whose rules decide, and whose objects can be read one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownPolicy:
+class UnknownPolicy(Struct, frozen=True):
     """A policy in force that cannot be evaluated, in one namespace or (empty) in all, and why: every object that it matches is undecided."""
 
     bound: BoundPolicy
@@ -252,8 +253,7 @@ def list_webhooks(listing: ScanLists, discovery: Discovery) -> tuple[tuple[Webho
     return tuple(webhooks), tuple(gaps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Namespaces:
+class _Namespaces(Struct, frozen=True):
     """The Namespaces that were read; `why_not` has the reason for those that could not be read."""
 
     by_name: dict[str, JsonObject]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
 from scanner.model.outcome import NO_EVIDENCE, Change, Evidence, Gap
 from scanner.model.policy import Operation
 from scanner.model.scans.scan import ClusterIdentity
@@ -65,8 +67,7 @@ class Decision:
     evidence: Evidence = NO_EVIDENCE
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The document of an object: `source` names it, `file` is its path or `-`, `line` and `items` as in the files of a cluster."""
 
     source: str
@@ -75,8 +76,7 @@ class Place:
     items: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAnswer:
+class ServerAnswer(Struct, frozen=True):
     """The answer of the API server to a dry run of the same request. `compared` says how it relates to the verdict.
 
     `verdict` is None where the answer does not concern policies; `why` has the reason then, and the message otherwise.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from scanner.audit.population import record_object
@@ -22,6 +23,7 @@ from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.prepare import GatheredRules, PreparedScan
 
 CONTROL_PLANE: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+_MOST_SHARED: Final = 4096
 
 
 class Action(StrEnum):
@@ -272,6 +274,25 @@ def _add_pods(each: ObjectRisks, pods: ControlledPods) -> ObjectRisks:
 def keep_metadata(member: PopulationMember) -> KeptMetadata:
     """The kept labels and annotations of an object."""
     return KeptMetadata(member.labels, member.annotations)
+
+
+def share_texts(member: PopulationMember) -> PopulationMember:
+    """An equal record, with the texts of its namespace and labels that the latest records have.
+
+    A process sends each of them once with a page, and a preview keeps thousands of records.
+    """
+    labels = tuple(map(_share_pair, member.labels))
+    return member._replace(namespace=_share_text(member.namespace), labels=labels)
+
+
+@lru_cache(maxsize=_MOST_SHARED)
+def _share_pair(pair: tuple[str, str]) -> tuple[str, str]:
+    return pair
+
+
+@lru_cache(maxsize=_MOST_SHARED)
+def _share_text(text: str) -> str:
+    return text
 
 
 def _rank(each: WorkloadRisks) -> tuple[bool, bool, bool, str, str, str]:

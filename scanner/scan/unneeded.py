@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.outcome import Gap, GapKind
@@ -94,8 +95,7 @@ def _set_aside(gap: Gap, concern: GroupKind) -> OutOfScope:
     return OutOfScope(Unneeded.DOCUMENT, gap.where, f"{_NO_RULE} {kind_text} ({gap.why})")
 
 
-@dataclass(frozen=True, slots=True)
-class _ScanNeeds:
+class _ScanNeeds(Struct, frozen=True):
     """All that a scan needs to know."""
 
     languages: tuple[BoundLanguage, ...]

@@ -51,10 +51,13 @@ DEFINING = ("scanner.cli.commands.report", "scanner.cli.commands.scan", "scanner
 OF_OTHER_COMMANDS = (
     *DEFINING,
     "jinja2",
+    "jmespath",
     "kubernetes",
     "scanner.cluster.requests.credential_plugin",
     "scanner.model.scans.opinion",
     "scanner.model.waiver",
+    "scanner.policies.kyverno.bind",
+    "scanner.policies.kyverno.libraries",
     "scanner.posture.waivers",
     "scanner.rbac",
     "scanner.store",
@@ -113,7 +116,7 @@ def test_a_command_does_not_import_the_commands_that_define_settings(command: st
 
 
 def test_a_check_imports_nothing_of_scans_and_posture(tmp_path: Path) -> None:
-    """A manifest is decided without stores, scores, waivers and rights."""
+    """A manifest is decided without stores, scores, waivers and rights; without Kyverno's policies also without their libraries."""
     manifest, cluster = tmp_path / "web.json", tmp_path / "cluster.json"
     manifest.write_text('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}')
     cluster.write_text('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}')
@@ -121,3 +124,14 @@ def test_a_check_imports_nothing_of_scans_and_posture(tmp_path: Path) -> None:
 
     assert "scanner.preview.check" in modules
     assert [] == sorted(set(OF_OTHER_COMMANDS) & modules)
+
+
+def test_the_end_of_a_command_collects_no_garbage() -> None:
+    """Python would look through all modules for garbage: at its end, every object is kept."""
+    program = (
+        f"import runpy, sys; sys.argv = {[str(ASSAY), 'version']!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    at_exit = "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 0, file=sys.stderr)); "
+    ran = subprocess.run([sys.executable, "-c", at_exit + program], capture_output=True, text=True, check=True)
+
+    assert "True" == ran.stderr.strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
+from scanner.cluster.live.first_reads import list_first_reads
+from scanner.cluster.requests.session import ApiSession
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject, dig
 from scanner.model.outcome import Gap, GapKind
@@ -326,6 +329,42 @@ def test_requests_are_counted(api: FakeApi, cluster: LiveCluster) -> None:
     api.says("/api/v1/pods", refusal(500, "later"), listing("Pod", "a", token="t"), listing("Pod", "b"))
     list(cluster.pages(PODS))
     assert (3, 3) == (cluster.requests, len(api.requests))
+
+
+def begin(api: FakeApi, folder: Path) -> LiveCluster:
+    """A cluster whose first reads were sent before anything needs them."""
+    session = ApiSession(kubeconfig=api.kubeconfig(folder))
+    session.begin(list_first_reads(2))
+    return LiveCluster(session=session, chunk_size=2)
+
+
+def test_a_read_that_was_begun_is_not_sent_again(api: FakeApi, tmp_path: Path) -> None:
+    """Identity, discovery and a list of policies take its response, and a second list is sent."""
+    legacy(api)
+    api.says("/version", Reply({"gitVersion": "v1.36.0"}))
+    admission = "admissionregistration.k8s.io/v1"
+    path = f"/apis/{admission}/validatingadmissionpolicies"
+    page: JsonObject = {
+        "kind": "ValidatingAdmissionPolicyList",
+        "apiVersion": admission,
+        "metadata": {"resourceVersion": "7"},
+    }
+    api.says(path, Reply({**page, "items": [{"metadata": {"name": "a", "uid": "u"}}]}))
+    cluster = begin(api, tmp_path)
+    cluster.identity()
+    cluster.discover()
+    policies = replace(POLICIES, version="v1")
+
+    assert [["a"]] == names(cluster.pages(policies)) == names(cluster.pages(policies))
+    sent = Counter(request.path for request in api.requests)
+    assert {path: 2} == {name: number for name, number in sent.items() if number > 1}
+
+
+def test_a_read_that_was_begun_fails_where_it_is_needed(api: FakeApi, tmp_path: Path) -> None:
+    """The error of the other thread is the error of the command."""
+    api.says("/api/v1/namespaces/kube-system", refusal(401, "expired"))
+    with pytest.raises(ClusterError, match="does not accept the credentials"):
+        begin(api, tmp_path).identity()
 
 
 def test_requests_keep_a_pace(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:

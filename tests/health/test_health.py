@@ -145,7 +145,7 @@ def test_nothing_is_wrong_with_what_works() -> None:
         ),
         (
             [policy("p", "true", matchConstraints={"resourceRules": [rule("nodes")]}), binding("b", "p")],
-            ("matchedNoObject", "b", "it matched no object"),
+            ("matchedNoObject", "b", "every kind of the scan was listed"),
         ),
         (
             [policy("p", "object.spec.replicas > 1", failurePolicy="Ignore"), binding("b", "p")],

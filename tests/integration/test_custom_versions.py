@@ -35,7 +35,7 @@ READS = (
     "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'fields': object.spec.map(key, key).sort().join('.') + '.' + "
     "object.apiVersion.split('/')[1]}}]"
 )
-TOLD = (
+TOLD: tuple[tuple[str, ...], ...] = (
     ("old", "v1", "Equivalent"),
     ("new", "v2", "Equivalent"),
     ("old-exact", "v1", "Exact"),
@@ -43,6 +43,8 @@ TOLD = (
     ("any", "*", "Equivalent"),
     ("bound-to-old", "v2", "Equivalent"),
     ("any-bound-to-old", "*", "Exact"),
+    ("plain-in-new", "v1", "Exact", "plain"),
+    ("another-in-new", "v1", "Exact", "another"),
 )
 BOUND_TO_OLD: Json = {
     "matchPolicy": "Exact",
@@ -221,11 +223,8 @@ def test_a_scan_reads_what_the_server_shows_to_each_policy(stage: Stage, assay: 
     """The messages of all policies are the server's warnings to a no-op update in the version of each request."""
     ran = assay("scan", "--kubeconfig", stage.server.kubeconfig, "-n", HERE, "-o", "json", "-q")
     findings = [as_object(finding) for finding in as_list(ran.report["findings"])]
-    ours = {
-        as_text(finding["policy"]): as_text(finding["message"])
-        for finding in findings
-        if finding["outcome"] == "violated"
-    }
+    violated = [finding for finding in findings if finding["outcome"] == "violated"]
+    ours = {as_text(finding["policy"]): as_text(finding["message"]) for finding in violated}
 
     assert {
         "old": "shop.example/v1 new,title,weight v1v2",
@@ -235,7 +234,10 @@ def test_a_scan_reads_what_the_server_shows_to_each_policy(stage: Stage, assay: 
         "new-exact": "shop.example/v2 new,title,weight v2v2",
         "bound-to-old": "shop.example/v2 colour,new,old,title v2v1",
         "any-bound-to-old": "shop.example/v1 colour,new,old,title v1v1",
+        "plain-in-new": "shop.example/v2 new,title,weight v2v2",
+        "another-in-new": "shop.example/v1 colour,new,old,title v1v1",
     } == ours
+    assert len(TOLD) == len(violated)
     warned = [
         warning
         for version in ("v1", "v2")

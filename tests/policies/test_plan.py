@@ -145,6 +145,7 @@ def to_cogs(name: str, *versions: str, **match: Any) -> Binding:
 
 
 EXACT = {"matchPolicy": "Exact"}
+NAMED: dict[str, Any] = {**rule("cogs", group="shop.example", version="v2"), "resourceNames": ["named"]}
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,12 @@ def shop(*policies: dict[str, Any], **fields: Any) -> Shop:
     return Shop([*policies, *bindings, *cogs, NAMESPACE], kinds=kinds, **fields)
 
 
-def telling(name: str, named: str, match_policy: str = "Equivalent") -> dict[str, Any]:
-    """A policy for a version that reports the object."""
-    constraints = {"resourceRules": [rule("cogs", group="shop.example", version=named)], "matchPolicy": match_policy}
+def telling(name: str, named: str, match_policy: str = "Equivalent", new_of: str = "") -> dict[str, Any]:
+    """A policy for a version that reports the object; with `new_of` also for the object of that name in the new version."""
+    rules = [rule("cogs", group="shop.example", version=named)]
+    if new_of:
+        rules.append(rule("cogs", group="shop.example", version="v2", resourceNames=[new_of]))
+    constraints = {"resourceRules": rules, "matchPolicy": match_policy}
     told = "object.apiVersion + ' ' + object.spec.map(key, key).sort().join(',') + ' ' + request.kind.version + request.requestKind.version"
     validation = {"expression": "false", "messageExpression": told}
     return policy(name, matchConstraints=constraints, validations=[validation])
@@ -112,6 +115,18 @@ OF_NEW, OF_OLD = "new,title,weight", "colour,new,old,title"
         pytest.param([telling("p", "v1", "Exact")], {"p": f"shop.example/v1 {OF_OLD} v1v1"}, ["v1"], id="exact, old"),
         pytest.param([telling("p", "v2", "Exact")], {"p": f"shop.example/v2 {OF_NEW} v2v2"}, ["v2"], id="exact, new"),
         pytest.param([telling("p", "*")], {"p": f"shop.example/v2 {OF_NEW} v2v2"}, ["v2"], id="any version"),
+        pytest.param(
+            [telling("p", "v1", "Exact", new_of="a")],
+            {"p": f"shop.example/v2 {OF_NEW} v2v2"},
+            ["v1", "v2"],
+            id="exact, new by name",
+        ),
+        pytest.param(
+            [telling("p", "v1", "Exact", new_of="of-another")],
+            {"p": f"shop.example/v1 {OF_OLD} v1v1"},
+            ["v1", "v2"],
+            id="exact, another by name",
+        ),
         pytest.param(
             [telling("a", "v1"), telling("b", "v2"), telling("c", "v1", "Exact")],
             {

@@ -20,6 +20,7 @@ from scanner.model.policy import (
     Rule,
     Validation,
 )
+from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Scope
 from scanner.model.selector import Requirement, Selector
 from scanner.store.rows.codec import from_text, to_text
@@ -77,6 +78,15 @@ def test_other_json_is_rejected() -> None:
     """A list is not a policy."""
     with pytest.raises(ValueError, match="not a stored Policy"):
         from_text(Policy, "[]")
+
+
+@pytest.mark.parametrize("length", [10, 100_000])
+def test_a_text_is_read_alike_each_time(length: int) -> None:
+    """Short texts, whose objects are kept, and long ones; one text may be of two classes."""
+    policy = replace(POLICY, name="x" * length)
+
+    assert [policy, policy] == [from_text(Policy, to_text(policy)) for _ in range(2)]
+    assert (Scope(), Method()) == (from_text(Scope, "{}"), from_text(Method, "{}"))
 
 
 @given(numbers=st.sets(st.integers(0, 5000)), number=st.integers(0, 6000))

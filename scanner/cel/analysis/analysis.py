@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import FoldedTree
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from scanner.cel.syntax.tree import Node
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Analysis:
+class Analysis(Struct, frozen=True, eq=False):
     """A well-typed tree, its types, its constants and the environment that it was checked in. Compared by identity."""
 
     root: Node

@@ -7,8 +7,9 @@ false even when `x` is an error; and constants cost nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from scanner.cel.errors import EvaluationError, InstantiationError
 from scanner.cel.functions import regex
@@ -39,8 +40,7 @@ Key = tuple[type, Value]
 """A member of a set: equal numbers of different types are different members."""
 
 
-@dataclass(slots=True)
-class FoldedTree:
+class FoldedTree(Struct):
     """The facts that are constant before evaluation, by node id.
 
     `constants`: the values of nodes that are constant. `sets`: the members of the constant list on the right of an `in`.

@@ -8,8 +8,9 @@ the shape of a list or map is read, and means all below its end otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from scanner.cel.analysis.deep_reads import ELEMENTS, SHAPE, Path
 from scanner.cel.functions.declaration import ArgumentFlow
@@ -43,8 +44,7 @@ _NOWHERE: Final[_Places] = frozenset()
 _OBJECT: Final[_Places] = frozenset({("object",)})
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """The places whose values a value contains, and the places from which it was computed, as paths."""
 
     carried: frozenset[Path]

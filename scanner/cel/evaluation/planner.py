@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, assert_never
+
+from msgspec import Struct
 
 from scanner.cel.analysis.go_values import is_go_key, is_go_value, is_selection
 from scanner.cel.checking.checker import is_optional
@@ -41,8 +42,7 @@ PathStep: TypeAlias = "tuple[Closure | None, Value, bool]"
 """One selection: a computed key or a constant one, and whether it is optional."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedClosures(Generic[Closure]):
+class SharedClosures(Struct, Generic[Closure], frozen=True):
     """The closures that both algebras make of the same things."""
 
     constant: Callable[[Value], Closure]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from scanner.cel.analysis.go_values import is_selection
 from scanner.cel.syntax.tree import Comprehension, Identifier, Node, Select, children
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from scanner.cel.program import Program
 
 
-@dataclass(frozen=True, slots=True)
-class OutlinePart:
+class OutlinePart(Struct, frozen=True):
     """A part of an expression: its depth in the tree, from 0, its text and its type; a constant is computed only once."""
 
     depth: int

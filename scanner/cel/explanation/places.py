@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from scanner.cel.values.values import Value
@@ -16,8 +17,7 @@ _MOST_LOCATED = 50_000
 VARIABLES = "variables"
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The place of a value, empty for a computed value, and all places whose content may be in it."""
 
     place: Place = ()

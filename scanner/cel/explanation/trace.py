@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from scanner.cel.errors import EvaluationError, EvaluationStopped
 from scanner.cel.evaluation import exact
@@ -28,8 +29,7 @@ _MOST_STEPS = 1_000_000
 """The limit of evaluated parts, noted or not, after which an explanation takes too long."""
 
 
-@dataclass(slots=True, eq=False)
-class Note:
+class Note(Struct, eq=False):
     """One evaluation of a part; a loop evaluates its parts many times.
 
     `outcome` is its value or its error, `parts` the evaluations inside it. `complete`: all of them have notes.

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
+from msgspec import Struct
+
 from scanner.cel import releases
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, declare_member
@@ -42,8 +44,7 @@ RESOURCE_CHECK = object_type("kubernetes.authorization.ResourceCheck")
 DECISION = object_type("kubernetes.authorization.Decision")
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizerSubject:
+class AuthorizerSubject(Struct, frozen=True):
     """The user of an authorization question."""
 
     username: str
@@ -72,8 +73,7 @@ class Question:
     label_selector: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorizerAnswer:
+class AuthorizerAnswer(Struct, frozen=True):
     """The answer of the authorizer. An `error` is not an error of the expression; it accompanies a denial."""
 
     allowed: bool

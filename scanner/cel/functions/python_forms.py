@@ -5,9 +5,10 @@ Each is valid where Python's operation returns the function's result, or raises;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 
 class PlainForm(Enum):
@@ -21,29 +22,25 @@ class PlainForm(Enum):
     PATTERN = "answers[x]"
 
 
-@dataclass(frozen=True, slots=True)
-class MethodForm:
+class MethodForm(Struct, frozen=True):
     """`x.name(y)`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonForm:
+class ComparisonForm(Struct, frozen=True):
     """`x < y`."""
 
     sign: Literal["<", "<=", ">", ">="]
 
 
-@dataclass(frozen=True, slots=True)
-class ArithmeticForm:
+class ArithmeticForm(Struct, frozen=True):
     """`x + y`, where the result fits 64 bits."""
 
     sign: Literal["+", "-", "*"]
 
 
-@dataclass(frozen=True, slots=True)
-class DivisionForm:
+class DivisionForm(Struct, frozen=True):
     """`x // y`, for operands that are not negative."""
 
     sign: Literal["/", "%"]

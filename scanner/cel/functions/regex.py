@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import re2
+from msgspec import Struct
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions.declaration import Function, Library, declare_member
@@ -48,8 +48,7 @@ _WHOLE_PATTERN = frozenset({"missing )", "unexpected )"})
 _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*(\\C)")
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """One match: its offsets in code points, and its groups with the whole match first."""
 
     start: int

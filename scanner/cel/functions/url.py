@@ -8,9 +8,10 @@ Rules: `docs/semantics/cel-libraries.md#urls`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.functions import ip
@@ -45,8 +46,7 @@ class BadUrl(Exception):
     """A text that net/url rejects; the message is Go's, with the prefix `parse "…": ` when it comes from `parse_request`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _UrlParts:
+class _UrlParts(Struct, frozen=True):
     """The components that net/url parses from a text."""
 
     scheme: str = ""

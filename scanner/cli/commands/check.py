@@ -27,6 +27,7 @@ from scanner.errors import UsageError
 if TYPE_CHECKING:
     from scanner.cluster.files.manifests import FileDocument, UnreadDocument
     from scanner.cluster.overlay import Base
+    from scanner.cluster.requests.session import ApiSession
     from scanner.preview import CheckResult
     from scanner.preview.server_answers import DryRunApplier
     from scanner.report.check.document import CheckDocument
@@ -126,6 +127,11 @@ class CheckFlags(FlagGroup):
             )
         reject_stdin_twice([*self.files, Path(self.against)])
 
+    @property
+    def limits(self) -> RequestLimits:
+        """The limits of requests to a live cluster."""
+        return RequestLimits(self.request_timeout, kind_timeout=self.request_timeout)
+
     def places(self) -> dict[Path, CheckForm]:
         """The files to write, each with its format. Raises UsageError for a value that is not FORMAT=FILE."""
         parts = [text.partition("=") for text in self.exports]
@@ -153,7 +159,8 @@ def command(*, flags: CheckFlags) -> None:
     flags.reject_contradictions()
     places = flags.places()
     documents, unread = _read_manifests(flags.files)
-    opened = _open_cluster(flags)
+    session = flags.connection.begin(flags.limits) if flags.against == LIVE else None
+    opened = _open_cluster(flags, session)
     with closing(opened):
         result = _check(opened, documents, flags.disabled_plugins)
     gaps = (item.gap for item in unread if item.other_tool is None)
@@ -200,12 +207,11 @@ class _OpenedCluster:
     close: Callable[[], None] = lambda: None
 
 
-def _open_cluster(flags: CheckFlags) -> _OpenedCluster:
-    """The cluster whose rules decide, before any request. Raises UsageError and ClusterError."""
+def _open_cluster(flags: CheckFlags, session: ApiSession | None) -> _OpenedCluster:
+    """The cluster whose rules decide, with the session of a live one. Raises UsageError and ClusterError."""
     options = flags.options()
-    if flags.against == LIVE:
-        limits = RequestLimits(flags.request_timeout, kind_timeout=flags.request_timeout)
-        live = flags.connection.cluster(limits)
+    if session:
+        live = flags.connection.cluster(flags.limits, session)
         return _OpenedCluster(live, options, live.dry_runs() if flags.ask_server else None)
     from scanner.cli.scanning.inputs import list_policies_among
     from scanner.cluster.files.snapshot import SnapshotCluster

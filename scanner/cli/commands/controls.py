@@ -133,7 +133,7 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         csv.write(out, columns, rows)
 
 
-_NAMESPACE_HEAD: Final = ("CONTROL", "STATE", "NUMBER", "OPEN", "EXEMPT", "NAMESPACES")
+_NAMESPACE_HEAD: Final = ("CONTROL", "STATE", "NAMESPACES", "OPEN", "EXEMPT", "NAMES")
 _NAMESPACE_COLUMNS: Final = (
     *("framework", "version", "control", "title", "namespace", "state", "checks", "open", "accepted", "remedies"),
 )

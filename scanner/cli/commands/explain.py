@@ -312,8 +312,9 @@ def _list_bindings(policy_record: PolicyRecord) -> Iterator[str]:
 
 def _describe_binding(binding: Binding) -> str:
     from scanner.report.text.names import param_ref
+    from scanner.report.text.titles import name_actions
 
     assumed = " (added by --assume-bound)" if binding.assumed else ""
     params = f", params: {param_ref(binding.param_ref)}" if binding.param_ref else ""
-    actions = f": {', '.join(binding.actions)}" if binding.actions else ""
+    actions = f": {', '.join(name_actions(binding.actions))}" if binding.actions else ""
     return f"binding {binding.name}{actions}{assumed}{params}"

@@ -416,11 +416,14 @@ def _explain_outcome(finding: Finding) -> Iterator[str]:
 
 
 def _describe_effect(stored: StoredFinding) -> str:
+    from scanner.report.text.titles import name_actions
+
     found = stored.finding
     effect = "refused" if found.denies else "admitted"
+    actions = ", ".join(name_actions(found.actions))
     pods = ", and its pods refused" if "RefusePods" in found.actions and not found.excepted_by else ""
     would = "would have been" if stored.status == "resolved" else "would be"
-    return f"This object {would} {effect} on {found.operation}{pods} (actions: {', '.join(found.actions)})."
+    return f"This object {would} {effect} on {found.operation}{pods} (actions: {actions})."
 
 
 def _explain_history(explained: ExplainedFinding, *, of_problem: bool) -> Iterator[str]:

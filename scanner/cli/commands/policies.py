@@ -97,7 +97,9 @@ def _sort_policies(
 
 
 def _describe_binding(binding: Binding) -> str:
-    actions = f" ({'+'.join(binding.actions)})" if binding.actions else ""
+    from scanner.report.text.titles import name_actions
+
+    actions = f" ({'+'.join(name_actions(binding.actions))})" if binding.actions else ""
     return f"{binding.name}{actions}"
 
 

@@ -397,13 +397,11 @@ def _print(document: PreviewDocument, flags: PreviewFlags) -> None:
         sentences(table.list_lines(document), hang=2)
         show([*table.list_sentences(document), *_list_next(document.result, flags)], Screen())
         return
-    renderers = {
-        PreviewForm.JSON: json.render,
-        PreviewForm.MARKDOWN: markdown.render,
-        PreviewForm.HTML: preview_page.render,
-    }
     with standard_output() as out:
-        out.write(renderers[flags.output](document))
+        if flags.output is PreviewForm.JSON:
+            out.writelines(json.render(document))
+        else:
+            out.write((markdown if flags.output is PreviewForm.MARKDOWN else preview_page).render(document))
 
 
 def _list_next(result: PreviewResult, flags: PreviewFlags) -> Iterator[NextCommand]:

@@ -35,10 +35,12 @@ EPILOG: Final = (
 _ITEMS: Final = 25
 _DIFFERS: Final = 1
 _SHOWN: Final = 25
+_FLAGS_OF_SCANS: Final = ("scan", "at", "controls", "waivers")
 
 
 @with_flag_groups
 def command(
+    context: typer.Context,
     seed: Annotated[
         str,
         typer.Option(
@@ -135,8 +137,8 @@ def command(
 
     request = SampleRequest(of, _read_size(n, confidence, tolerable), seed, _read_strata(stratify))
     _reject_combinations(request, policy, since, until)
-    if of is SampleOf.RUNS and scan != LAST:
-        raise UsageError("--of runs draws days of the register, and no scan: leave out --scan")
+    if of is SampleOf.RUNS:
+        _reject_flags_of_scans(context)
     _reject_target(out, snapshot, of)
     with open_reader_at(db) as store, TemporaryFile() as population:
         if of is SampleOf.RUNS:
@@ -212,6 +214,15 @@ def _reject_combinations(request: SampleRequest, policy: str, since: str, until:
         raise UsageError("--of runs draws days of the register, which has no policies: leave out --policy")
     if request.of is not SampleOf.RUNS and (since or until):
         raise UsageError("--since and --until need --of runs: the population of a scan is that of its own time")
+
+
+def _reject_flags_of_scans(context: typer.Context) -> None:
+    """Raise UsageError for a typed flag that is about a scan; the configuration may have its key for other commands."""
+    from scanner.cli.flags.screen import is_typed
+
+    for flag in _FLAGS_OF_SCANS:
+        if is_typed(context, flag):
+            raise UsageError(f"--of runs draws days of the register, and no scan: leave out --{flag}")
 
 
 def _reject_target(out: Path, snapshot: Path | None, of: SampleOf) -> None:

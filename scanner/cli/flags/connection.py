@@ -13,6 +13,7 @@ from scanner.config.values import parse_seconds
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster
+    from scanner.cluster.requests.session import ApiSession
 
 PANEL = "Connection"
 
@@ -117,19 +118,42 @@ class Connection(FlagGroup):
         typer.Option("--as-group", metavar="GROUP", help="Impersonate this group (repeatable).", rich_help_panel=PANEL),
     ] = ()
 
-    def cluster(self, limits: RequestLimits = DEFAULT_LIMITS) -> LiveCluster:
-        """The cluster, before any request. Raises ClusterError without credentials, UsageError for invalid durations."""
+    def begin(self, limits: RequestLimits = DEFAULT_LIMITS) -> ApiSession:
+        """The session of a command that reads the rules of the cluster, with the first reads sent: modules are imported in the meantime.
+
+        Raises like `cluster`.
+        """
+        from scanner.cluster.live.first_reads import list_first_reads
+
+        session = self._open_session(limits)
+        session.begin(list_first_reads(limits.chunk_size))
+        return session
+
+    def cluster(self, limits: RequestLimits = DEFAULT_LIMITS, session: ApiSession | None = None) -> LiveCluster:
+        """The cluster, before any request but those that a `session` has sent.
+
+        Raises ClusterError without credentials, UsageError for invalid durations.
+        """
+        kind_timeout = parse_seconds(limits.kind_timeout, "--kind-timeout")
+        session = session or self._open_session(limits)
         from scanner.cluster.live.cluster import LiveCluster
 
         return LiveCluster(
+            session=session,
+            kind_timeout=kind_timeout,
+            chunk_size=limits.chunk_size,
+            concurrency=limits.concurrency,
+        )
+
+    def _open_session(self, limits: RequestLimits) -> ApiSession:
+        from scanner.cluster.requests.limits import RateLimiter
+        from scanner.cluster.requests.session import ApiSession
+
+        return ApiSession(
             kubeconfig=self.kubeconfig,
             context=self.context,
             as_user=self.as_user,
             as_groups=self.as_groups,
             request_timeout=parse_seconds(limits.request_timeout, "--request-timeout"),
-            kind_timeout=parse_seconds(limits.kind_timeout, "--kind-timeout"),
-            chunk_size=limits.chunk_size,
-            concurrency=limits.concurrency,
-            qps=limits.qps,
-            burst=limits.burst,
+            pace=RateLimiter(limits.qps, limits.burst),
         )

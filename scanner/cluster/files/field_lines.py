@@ -10,10 +10,10 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct, field
 from yaml.events import (
     AliasEvent,
     CollectionEndEvent,
@@ -43,8 +43,7 @@ class WantedLines(NamedTuple):
     paths: Sequence[str]
 
 
-@dataclass(slots=True)
-class _WantedField:
+class _WantedField(Struct):
     """A field that is wanted, or that has a wanted one in it. `line` is 0 until it is read."""
 
     line: int = 0
@@ -144,8 +143,7 @@ def _read_lines(text: str, root: _WantedField, line: int) -> None:
         return
 
 
-@dataclass(slots=True)
-class _OpenCollection:
+class _OpenCollection(Struct):
     """An unfinished collection; `wanted` is None inside a field whose lines are not wanted. `key` is None until a key is read."""
 
     wanted: _WantedField | None
@@ -156,8 +154,7 @@ class _OpenCollection:
     value: _WantedField | None = None
 
 
-@dataclass(slots=True)
-class _LineSetter:
+class _LineSetter(Struct):
     """Follows the events of a document, and sets the lines of the wanted fields."""
 
     stack: list[_OpenCollection]

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 import orjson
+from msgspec import Struct
 
 from scanner.cluster.definitions import (
     BrokenDefinition,
@@ -86,8 +87,7 @@ class _SnapshotDocument:
         return as_object(orjson.loads(self.text))
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredObject:
+class _StoredObject(Struct, frozen=True):
     """An object of the simulated server, in the version of its document."""
 
     kind: Kind

@@ -11,10 +11,10 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from scanner.cluster.scalars import BadScalar, convert_to_json
 from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
@@ -28,8 +28,7 @@ _NO_FIELD: Final = re.compile(r"\s*(?:#|---|%|$)")
 _BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#]")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A document of a stream: its number, from 1, its value or its error, and the line where it begins, from 1."""
 
     number: int

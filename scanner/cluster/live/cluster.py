@@ -24,12 +24,13 @@ from scanner.cluster.labels import parse_selector
 from scanner.cluster.live import discovery
 from scanner.cluster.live.authorizer import Reviewer, may_create_reviews
 from scanner.cluster.live.dryrun import DryRuns
+from scanner.cluster.live.first_reads import DISCOVERY, KUBE_SYSTEM, VERSION
 from scanner.cluster.live.lists import PagedList
 from scanner.cluster.live.openapi import ServedSchemas, read_list_kind
 from scanner.cluster.live.prefetch import Prefetcher, WantedList
 from scanner.cluster.live.rights import is_allowed
 from scanner.cluster.requests.limits import RateLimiter, TimeLimit
-from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse
+from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse, settle
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
@@ -76,8 +77,9 @@ class LiveCluster:
         burst: int = 0,
         concurrency: int = 0,
         sleep: Callable[[float], None] = time.sleep,
+        session: ApiSession | None = None,
     ) -> None:
-        """Load the credentials, without a request. Timeouts are in seconds, `chunk_size` is the number of objects in a page.
+        """Load the credentials, without a request; a `session` has them. Timeouts are in seconds, `chunk_size` is the number of objects in a page.
 
         `qps` is the number of requests per second, `burst` the number at once, `concurrency` the number of lists that are
         fetched at a time. Without `qps` the request rate has no limit, without `concurrency` no list is prefetched.
@@ -91,7 +93,7 @@ class LiveCluster:
         self._server_version = ""
         self._list_kinds: dict[Kind, str] = {}
         self._kinds_in_versions: frozenset[tuple[str, str]] = frozenset()
-        self._session = ApiSession(
+        self._session = session or ApiSession(
             kubeconfig=kubeconfig,
             context=context,
             as_user=as_user,
@@ -118,8 +120,8 @@ class LiveCluster:
 
     def identity(self) -> ClusterIdentity:
         """The kubeconfig's name for the cluster, its server, and kube-system's UID and the version if they may be read."""
-        reading = _begin(lambda: self._read_optional("/api/v1/namespaces/kube-system", "metadata", "uid"))
-        version, system = self._read_optional("/version", "gitVersion"), reading.result()
+        reading = _begin(lambda: self._read_optional(KUBE_SYSTEM, "metadata", "uid"))
+        version, system = self._read_optional(VERSION, "gitVersion"), reading.result()
         self._server_version = as_text(dig(version, "gitVersion"))
         return ClusterIdentity(
             name=self._session.cluster,
@@ -130,7 +132,7 @@ class LiveCluster:
 
     def now(self) -> datetime | None:
         """The date of a response of the API server to a request of this moment, with any status; None without a valid date."""
-        return parse_date(self._request(lambda: self._session.get("/version")).date)
+        return parse_date(self._request(lambda: self._session.get(VERSION)).date)
 
     def requester(self) -> UserInfo:
         """The user of the credentials; empty if the server does not report it.
@@ -326,7 +328,7 @@ class LiveCluster:
 
     def _read_root(self, path: str) -> JsonObject:
         """A root document of discovery, or an empty object."""
-        answer = self._request(lambda: self._session.get(path, accept=discovery.ACCEPT))
+        answer = self._request(lambda: self._session.get(path, accept=DISCOVERY))
         if answer.status == _NOT_FOUND:
             return {}
         if answer.status == _FORBIDDEN:
@@ -386,14 +388,7 @@ class LiveCluster:
 def _begin(read: Callable[[], JsonObject]) -> Future[JsonObject]:
     """Begin a read in another thread. An interruption of the program does not wait for it."""
     result: Future[JsonObject] = Future()
-
-    def settle() -> None:
-        try:
-            result.set_result(read())
-        except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
-            result.set_exception(error)
-
-    Thread(target=settle, daemon=True).start()
+    Thread(target=settle, args=(result, read), daemon=True).start()
     return result
 
 

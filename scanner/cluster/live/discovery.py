@@ -18,11 +18,6 @@ from scanner.model.release import Minor, minor_of
 from scanner.model.resource import Kind
 from scanner.scan.edges import Discovery
 
-ACCEPT: Final = (
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
-    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
-    "application/json"
-)
 _STALE: Final = (
     "the server of this API group does not respond, so the kinds it serves are unknown: "
     "see `kubectl get apiservices`, and scan again when it responds"

@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Lock, current_thread, main_thread
-from typing import Any, Final, Literal, TypeAlias
+from threading import Lock, Thread, current_thread, main_thread
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import orjson
@@ -49,6 +52,7 @@ from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_object, as_text
 from scanner.model.urls import remove_password
 
+_Result = TypeVar("_Result")
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
 _INTERNAL: Final = 500
@@ -57,6 +61,8 @@ _READ: Final = 64 << 10
 _LONGEST: Final = 2000
 _AT_LEAST: Final = 0.001
 _REMEMBERED: Final = 60.0
+_AT_ONCE: Final = 4
+"""The connections of reads that are begun: a distant server answers several at the same time, and a near one is not slower."""
 
 
 class NoResponse(Exception):
@@ -188,6 +194,7 @@ class ApiSession:
         self._lock = Lock()
         self._reached = False
         self._beat: Callable[[], None] = lambda: None
+        self._begun: dict[tuple[str, str], Future[HttpResponse]] = {}
         self.requests = 0
         if self._as_groups and not self._as_user:
             raise UsageError("--as-group needs --as")
@@ -234,6 +241,24 @@ class ApiSession:
         """The beginning of a text of the server for a message, without what this session sends."""
         return self._secrets.mask(text)[:most]
 
+    def begin(self, reads: Sequence[tuple[str, str]]) -> None:
+        """Fetch paths, each with its content type, in other threads. The first `get` of a path takes the response, or raises the error.
+
+        The program imports modules and reads files in the meantime. An interruption does not wait for the threads.
+        """
+        begun = {read: Future[HttpResponse]() for read in reads}
+        waiting = deque(begun.items())
+
+        def fetch_waiting() -> None:
+            with suppress(IndexError):
+                while True:
+                    (path, accept), response = waiting.popleft()
+                    settle(response, partial(self._fetch, _HttpRequest("GET", path, accept)))
+
+        self._begun |= begun
+        for _ in range(min(_AT_ONCE, len(begun))):
+            Thread(target=fetch_waiting, daemon=True).start()
+
     def get(
         self,
         path: str,
@@ -245,16 +270,20 @@ class ApiSession:
     ) -> HttpResponse:
         """Fetch a path, with retries. Raises NoResponse, and ClusterError for expired credentials."""
         request = _HttpRequest("GET", f"{path}?{urlencode(query)}" if query else path, accept)
-        time_limit = time_limit or TimeLimit()
-        with time_limit.count_time():
-            return self._persist(request, make_retry(attempts), time_limit)
+        if begun := self._begun.pop((request.path, accept), None):
+            return begun.result()
+        return self._fetch(request, attempts, time_limit)
 
     def review(self, path: str, body: Json) -> HttpResponse:
         """Post a review, which the server does not store. Raises like `get`."""
-        request = _HttpRequest("POST", path, "application/json", orjson.dumps(body))
-        time_limit = TimeLimit()
+        return self._fetch(_HttpRequest("POST", path, "application/json", orjson.dumps(body)))
+
+    def _fetch(
+        self, request: _HttpRequest, attempts: int = ATTEMPTS, time_limit: TimeLimit | None = None
+    ) -> HttpResponse:
+        time_limit = time_limit or TimeLimit()
         with time_limit.count_time():
-            return self._persist(request, make_retry(), time_limit)
+            return self._persist(request, make_retry(attempts), time_limit)
 
     def dry_run(
         self,
@@ -417,6 +446,14 @@ class ApiSession:
                 return NoResponse(f"the proxy before {server} failed ({reason})")
             case _:
                 return _ConnectionLost(f"the connection to {server} broke ({reason})")
+
+
+def settle(result: Future[_Result], read: Callable[[], _Result]) -> None:
+    """Read, for a thread that waits for the result or the error."""
+    try:
+        result.set_result(read())
+    except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
+        result.set_exception(error)
 
 
 def _is_same_answer(before: _Outcome | None, now: _Outcome) -> bool:

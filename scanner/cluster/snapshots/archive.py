@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Final, NoReturn
 
 import orjson
+from msgspec import Struct
 
 from scanner.errors import UsageError
 from scanner.model.json import Json, as_list, as_text, dig
@@ -42,8 +43,7 @@ _MAGIC: Final = b"PK\x03\x04"
 _DAMAGED: Final = "take another copy of the file, or make a new snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveForm:
+class ArchiveForm(Struct, frozen=True):
     """A form of the file: its name in `format.json`, its word, the flag that names a new one, and the names of its members."""
 
     format: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -62,6 +62,26 @@ class TallyKey(NamedTuple):
     def binding_key(self) -> BindingKey:
         """Language, policy and name of the binding."""
         return self.language, self.policy, self.binding
+
+
+class TallyGroup(NamedTuple):
+    """Tallies whose keys differ in the namespace alone: their key without it, and the number of each namespace."""
+
+    key: TallyKey
+    numbers: list[tuple[str, int]]
+
+
+def group_tallies(tallies: Mapping[TallyKey, int]) -> Iterable[TallyGroup]:
+    """The tallies of a scan in groups, so that sums decide once about each group. Several groups may have equal keys."""
+    groups: dict[tuple[object, ...], TallyGroup] = {}
+    for key, number in tallies.items():
+        policy, binding, param_namespace, param_name, check, api_version, kind, namespace, *others = key
+        # The id stands for the check, whose hash is slow: most keys share the object.
+        alike = policy, binding, param_namespace, param_name, id(check), api_version, kind, *others
+        if (group := groups.get(alike)) is None:
+            group = groups[alike] = TallyGroup(key._replace(namespace=""), [])
+        group.numbers.append((namespace, number))
+    return groups.values()
 
 
 class OwnedTally(NamedTuple):

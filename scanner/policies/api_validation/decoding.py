@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias, assert_never
+
+from msgspec import Struct
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
@@ -23,37 +24,32 @@ from scanner.policies.manifest import UnknownField, make_unknown_field
 # 1.36. Versions have the same fields; names that v1beta1 and v1alpha1 only alias are those of v1.
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarType:
+class ScalarType(Struct, frozen=True):
     """A text, a number or a bool; `name` is the name of the type in Go, `takes` the name in JSON."""
 
     name: str
     takes: str = "string"
 
 
-@dataclass(frozen=True, slots=True)
-class TimeType:
+class TimeType(Struct, frozen=True):
     """A `metav1.Time`, which has its own decoder."""
 
     name: str = "string"
 
 
-@dataclass(frozen=True, slots=True)
-class AnyType:
+class AnyType(Struct, frozen=True):
     """JSON without a type."""
 
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsType:
+class LabelsType(Struct, frozen=True):
     """A map of texts."""
 
     name: str = "map[string]string"
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType:
+class ArrayType(Struct, frozen=True):
     """A list of one type."""
 
     item: ScalarType | StructType
@@ -64,8 +60,7 @@ class ArrayType:
         return f"[]{self.item.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class StructType:
+class StructType(Struct, frozen=True):
     """A struct; `embedded` maps its fields from embedded structs to the path in errors."""
 
     name: str

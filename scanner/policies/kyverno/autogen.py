@@ -12,9 +12,10 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, dig, texts
 from scanner.model.release import Minor
@@ -63,8 +64,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """One form in which a policy is evaluated: the empty name is the policy without rewriting."""
 
     name: str

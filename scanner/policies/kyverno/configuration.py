@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from msgspec import Struct
+
 from scanner.model.json import Json, JsonObject, as_object, dig, text_map
 from scanner.model.resource import Resource, UserInfo
 from scanner.model.selector import EVERYTHING, Selector, parse_selector
@@ -27,8 +29,7 @@ _ENTRY = re.compile(r"\[([^\[\]]*)\]")
 _PARTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """One entry of resourceFilters; each part is a pattern with `*` and `?`. `text` is the entry in the ConfigMap."""
 
     text: str

@@ -10,8 +10,9 @@ Rules: `docs/semantics/kyverno.md#exceptions`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from scanner.errors import InvalidManifest
 from scanner.model.json import Json, JsonObject, as_list, as_text, dig, text_map, texts
@@ -35,8 +36,7 @@ _SPEC: Schema = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyException:
+class PolicyException(Struct, frozen=True):
     """One exception. `references` are pairs of name and kind; `expires` is None if it has no end.
 
     With `passes` Kyverno's reports have pass instead of skip; of several, the highest `priority` decides.

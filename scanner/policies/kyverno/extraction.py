@@ -10,8 +10,10 @@ Rules: `docs/semantics/kyverno.md#extracted-templates`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.request import Request
@@ -67,8 +69,7 @@ def _is_container(value: Json) -> bool:
     return bool(as_text(dig(value, "name"))) and isinstance(dig(value, "image"), str)
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(Struct, frozen=True):
     """The evaluation of one policy on the templates of an object. Satisfies Evaluator; `decision` is that of each Pod."""
 
     decision: Decision

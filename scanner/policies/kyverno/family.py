@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import JsonObject, as_list, as_text, dig
@@ -16,25 +16,22 @@ from scanner.model.policy import Action, Binding, Policy, PolicyKey
 from scanner.model.release import Minor, Release
 from scanner.model.resource import Kind
 from scanner.model.scans.health import Health, HealthKind
-from scanner.model.scans.out_of_scope import OutOfScope
-from scanner.policies.bound_language import BindingContext, ListRight, ReadDocument, RuleDocument, Supporting
-from scanner.policies.kyverno import installed, spec
-from scanner.policies.kyverno.autogen import served_by, unresolved
-from scanner.policies.kyverno.bind import KyvernoContext
-from scanner.policies.kyverno.exceptions import PolicyException, is_exception, read_exception, rule_documents
-from scanner.policies.kyverno.installed import installed_release
-from scanner.policies.kyverno.inventory import Inventory, Parse
+from scanner.policies.bound_language import ReadDocument, Supporting
+from scanner.policies.kyverno import spec
+from scanner.policies.kyverno.exceptions import is_exception, read_exception
 from scanner.policies.kyverno.kinds import SHARED_KINDS, KyvernoKind
-from scanner.policies.kyverno.legacy import LEGACY_KINDS, describe_legacy, is_legacy, list_rights, read_legacy
-from scanner.policies.kyverno.libraries import Network
-from scanner.policies.kyverno.modes import MODES
-from scanner.policies.kyverno.own_configuration import ConfigurationSource, OwnConfiguration, own_configuration
+from scanner.policies.kyverno.legacy import LEGACY_KINDS, is_legacy, read_legacy
+from scanner.policies.kyverno.own_configuration import ConfigurationSource
 from scanner.policies.kyverno.releases import NEWEST, release_of
-from scanner.policies.kyverno.spec import KyvernoPolicy
 from scanner.policies.manifest import UnknownField
 
-_EXCEPTION: Final = "policy exception"
-_ENTRY: Final = "global context entry"
+if TYPE_CHECKING:
+    from scanner.policies.kyverno.bind import KyvernoContext
+    from scanner.policies.kyverno.inventory import Parse
+    from scanner.policies.kyverno.libraries import Network
+
+EXCEPTION: Final = "policy exception"
+ENTRY: Final = "global context entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,11 @@ class KyvernoOptions:
     @property
     def release(self) -> Minor:
         """The release whose rules are applied where no cluster tells it: the newest by default."""
-        return self._given.rules
+        return self.given.rules
 
     @property
-    def _given(self) -> Release:
+    def given(self) -> Release:
+        """The release that the user names, without a cluster that tells it."""
         if self.context:
             return Release(self.context.release)
         return release_of(self.version) if self.version else Release(NEWEST)
@@ -69,60 +67,6 @@ class KyvernoOptions:
     def namespace(self) -> str:
         """The namespace of Kyverno: that of its ConfigMap."""
         return self.configuration.place[0]
-
-    def at(
-        self, policies: tuple[KyvernoPolicy, ...], supporting: Iterable[Supporting], context: BindingContext
-    ) -> KyvernoScan:
-        """The objects on which the policies of one kind rely in a scan, and the context of their evaluation."""
-        supporting = tuple(supporting)
-        exceptions, entries = ([each for each in supporting if each.what == what] for what in (_EXCEPTION, _ENTRY))
-        mode = MODES[self.compat]
-        inventory = Inventory(context.served, [entry.body for entry in entries], self.parse, self.network)
-        wanted = self.context is None and self.configuration.wanted(policies, mode)
-        own = own_configuration(self.configuration, context, wanted=wanted)
-        reads_release = bool(policies) and self.context is None and not self.version
-        release = installed_release(self.namespace, context) if reads_release else self._given
-        return KyvernoScan(
-            exceptions=tuple(read_exception(exception.body) for exception in exceptions),
-            inventory=inventory,
-            configuration=own,
-            context=self.context
-            or KyvernoContext(
-                now=context.now,
-                mode=mode,
-                cluster_data=inventory,
-                operations=context.operations,
-                configuration=own.configuration,
-                release=release.rules,
-                resolve=served_by(context.served) if mode.server else unresolved,
-            ),
-            release=release if policies else None,
-            rights=(
-                *([self.configuration.right()] if wanted else []),
-                *([installed.right(self.namespace)] if reads_release else []),
-                *list_rights(context.served),
-            ),
-            legacy=describe_legacy(supporting, context),
-            rules=tuple(rule_documents(policies, exceptions, entries)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class KyvernoScan:
-    """The objects on which Kyverno's policies of one kind rely in one scan, and the context of their evaluation.
-
-    `release` is that of Kyverno, None without policies. `rights` are those to read it and Kyverno's own configuration, `rules` the
-    exceptions and entries that decide together with the policies, `legacy` the numbers of Kyverno's older policies.
-    """
-
-    exceptions: tuple[PolicyException, ...]
-    inventory: Inventory
-    configuration: OwnConfiguration
-    context: KyvernoContext
-    release: Release | None
-    rights: tuple[ListRight, ...]
-    rules: tuple[RuleDocument, ...]
-    legacy: tuple[OutOfScope, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +135,10 @@ class KyvernoLanguage(ABC):
         if spec.is_policy(document, self.api):
             return ReadDocument(spec.read_policy(document, self.api, source=source, namespace=namespace).written())
         if is_exception(document):
-            return ReadDocument(Supporting(_EXCEPTION, read_exception(document, source=source).key, document))
+            return ReadDocument(Supporting(EXCEPTION, read_exception(document, source=source).key, document))
         if is_legacy(document):
             return ReadDocument(read_legacy(document, namespace))
-        return ReadDocument(Supporting(_ENTRY, as_text(dig(document, "metadata", "name")), document))
+        return ReadDocument(Supporting(ENTRY, as_text(dig(document, "metadata", "name")), document))
 
     def unknown_fields(self, document: JsonObject) -> tuple[UnknownField, ...]:
         """See Language: those of policies. The health of a policy names those of its exceptions."""

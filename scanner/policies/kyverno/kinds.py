@@ -5,8 +5,9 @@ Source of truth: the CustomResourceDefinitions of Kyverno 1.19. All versions of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.model.resource import Kind
 from scanner.policies.kyverno.schema import Schema
@@ -18,8 +19,7 @@ ENTRIES_GROUP: Final = "kyverno.io"
 ENTRY: Final = "GlobalContextEntry"
 
 
-@dataclass(frozen=True, slots=True)
-class KyvernoKind:
+class KyvernoKind(Struct, frozen=True):
     """One kind of Kyverno's policies, which is cluster-wide or in a namespace: its names, its versions and its schema.
 
     `served` has both kinds in each of their versions, the preferred version first. `schema` is that of the spec, and

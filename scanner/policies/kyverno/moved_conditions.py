@@ -11,8 +11,10 @@ Rules: `docs/semantics/kyverno.md#kyvernos-webhooks`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.admission.compiled import CompiledPolicy, Plugin, compile_policy
 from scanner.admission.cost_budget import CONDITIONS, BudgetGroup
@@ -52,8 +54,7 @@ def _programs(conditions: CompiledPolicy) -> tuple[Program, ...]:
     return tuple(expression.program for _, expression in conditions.conditions if expression.program is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class Beyond(Struct, frozen=True):
     """The part of a policy's constraints that its webhook does not have: Kyverno alone decides by them.
 
     `match` are the constraints of the policy, `namespace` is that of a namespaced policy.
@@ -75,8 +76,7 @@ class Beyond:
         return self.namespace in ("", request.namespace) and applies(self.match, target) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class MovedConditions:
+class MovedConditions(Struct, frozen=True):
     """The evaluation of a policy whose webhook has match conditions. Satisfies Evaluator.
 
     `conditions` are those in the webhook, `own` is the evaluation by Kyverno. `beyond` is None if Kyverno evaluates every request on

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from scanner.errors import ListFailed
 from scanner.model.json import JsonObject
@@ -22,8 +23,7 @@ _UNFILTERED = "Kyverno's resource filters are not known, and objects that they e
 _NAME_THEM = "Name the filters with --kyverno-resource-filters"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationSource:
+class ConfigurationSource(Struct, frozen=True):
     """The source of Kyverno's configuration: a ConfigMap (namespace and name), or the user's `given` configuration."""
 
     place: tuple[str, str] = (configuration.NAMESPACE, configuration.NAME)
@@ -38,8 +38,7 @@ class ConfigurationSource:
         return ListRight("", "configmaps", self.place[0], "the resource filters of Kyverno")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnConfiguration:
+class OwnConfiguration(Struct, frozen=True):
     """Kyverno's configuration, and its parts that a scan does not know."""
 
     configuration: Configuration = configuration.NOTHING

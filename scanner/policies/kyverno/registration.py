@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from scanner import cel
 from scanner.admission.compiled import Expression, compile_expression
@@ -54,8 +56,7 @@ class MovedCondition(NamedTuple):
     expression: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """The registration of one policy.
 
     `conditions` are those that Kyverno moves into the webhook of the policy. `variants` are the names of the forms with rules in a

@@ -6,8 +6,9 @@ Source of truth: `mutating.dispatcher` of kube-apiserver 1.36.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.dispatch import BoundPolicy
@@ -35,8 +36,7 @@ from scanner.policies.mutating.mutation import INVALID, predict
 _OF_THE_POLICY = "failed to configure policy: "
 
 
-@dataclass(frozen=True, slots=True)
-class Mutator:
+class Mutator(Struct, frozen=True):
     """Evaluates mutating policies by the schemas of a cluster and the rules of a Kubernetes release."""
 
     schemas: Schemas

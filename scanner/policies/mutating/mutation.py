@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import Struct
+
 from scanner import cel
 from scanner.admission.compiled import CompiledPolicy, Expression
 from scanner.admission.cost_budget import RUNTIME, CostBudget, EvaluationFault, Variables, run
@@ -56,8 +58,7 @@ _MOST_RUNS = 1000
 _TOO_DEEP = f"what it would change nests more than {_DEEPEST} levels deep, and cannot be recorded"
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """The results of an invocation for an object, and the object after the invocation."""
 
     check_results: tuple[CheckResult, ...]
@@ -141,8 +142,7 @@ def _make_bare(param: Resource | None, schemas: Schemas) -> Resource | None:
     return param._replace(body=read_typed_object(param.body))
 
 
-@dataclass(frozen=True, slots=True)
-class MutationPass:
+class MutationPass(Struct, frozen=True):
     """One run of all mutations: the outcome of each, the object after each, and whether any patch was applied."""
 
     steps: tuple[tuple[Outcome, JsonObject], ...]

@@ -19,10 +19,11 @@ Rules: `docs/semantics/mutation.md#invocations`, `docs/semantics/mutation.md#rei
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, groupby, permutations, product
 from math import factorial, prod
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import AtRest, BoundPolicy, CombinedChange, InvocationResult, list_requests
@@ -41,8 +42,7 @@ _Order: TypeAlias = tuple[int, ...]
 _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestResult:
+class RequestResult(Struct, frozen=True):
     """The response of a server to one request: the object that it would store, or the reason of the denial."""
 
     after: JsonObject
@@ -79,8 +79,7 @@ def combine(
     return run_with_room(lambda: _SimulatedRequest(invocation_results, at_rest).combine())
 
 
-@dataclass(frozen=True, slots=True)
-class InOneRequest:
+class InOneRequest(Struct, frozen=True):
     """Satisfies `Combination`: mutating policies run one after another in one request."""
 
     def combine(self, acting: Sequence[tuple[BoundPolicy, InvocationResult]], at_rest: AtRest) -> CombinedChange | None:
@@ -96,8 +95,7 @@ def try_orders(invocation_results: Sequence[tuple[BoundPolicy, InvocationResult]
     return run_with_room(lambda: _SimulatedRequest(invocation_results).try_orders())
 
 
-@dataclass(frozen=True, slots=True)
-class Alternation:
+class Alternation(Struct, frozen=True):
     """A field to which one policy gives a value, and another policy another value, whenever they run in turn.
 
     `one` and `other` are the policies, each with its change.
@@ -112,8 +110,7 @@ def find_alternations(invocation_results: Sequence[tuple[BoundPolicy, Invocation
     return run_with_room(lambda: tuple(_SimulatedRequest(invocation_results).find_alternations()))
 
 
-@dataclass(frozen=True, slots=True)
-class _InvocationResult:
+class _InvocationResult(Struct, frozen=True):
     """The result of an invocation on an object: whether its conditions are true, and its errors."""
 
     runs: bool
@@ -123,8 +120,7 @@ class _InvocationResult:
     ending_error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _PassResult:
+class _PassResult(Struct, frozen=True):
     """The object after one pass of all invocations, and the invocations that ran."""
 
     after: JsonObject

@@ -8,8 +8,9 @@ Rules: `docs/semantics/pod-security.md#checks`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.cel.values.text import quote
 from scanner.model.json import JsonObject, as_list, as_object, as_text, dig, texts
@@ -28,8 +29,7 @@ from scanner.policies.pod_security.pods import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a pod fails a check: the reason and the detail of the API server, and the places of the fields that decide."""
 
     reason: str
@@ -243,8 +243,7 @@ SE_LINUX_1_0: Final = frozenset(["", "container_t", "container_init_t", "contain
 SE_LINUX_1_31: Final = SE_LINUX_1_0 | {"container_engine_t"}
 
 
-@dataclass(frozen=True, slots=True)
-class SeLinuxCheck:
+class SeLinuxCheck(Struct, frozen=True):
     """SELinux options name no user and no role, and only types of containers."""
 
     types: frozenset[str]
@@ -325,8 +324,7 @@ SYSCTLS_1_32: Final = SYSCTLS_1_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 SYSCTLS_1_37: Final = SYSCTLS_1_32 | {"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"}
 
 
-@dataclass(frozen=True, slots=True)
-class SysctlCheck:
+class SysctlCheck(Struct, frozen=True):
     """The pod sets only kernel parameters of its own namespaces."""
 
     allowed: frozenset[str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.admission.compiled import CompiledPolicy
 from scanner.admission.evaluator import SKIPPED, FastForm, Skip
@@ -55,8 +56,7 @@ class Seen:
         return self._failures
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     """Evaluates one binding: the checks that a level demands at a policy version. Satisfies `Evaluator`.
 
     `checks` are those of the level at the version. With `of_pods` the pods of a template are judged, and not the template as it is

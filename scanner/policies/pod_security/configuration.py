@@ -9,15 +9,15 @@ Rules: `docs/semantics/pod-security.md#configuration`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from scanner.model.json import JsonObject, as_text
 from scanner.policies.pod_security.labels import NO_DEMANDS, Demands
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """The defaults, and the exempt namespaces, users and runtime classes; names match exactly. `body` is the document."""
 
     defaults: Demands

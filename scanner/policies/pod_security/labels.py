@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from scanner.cel.values.text import quote
 from scanner.policies.pod_security.standards import LATEST, Level, Version
@@ -74,8 +75,7 @@ class LabelFault(NamedTuple):
         return f"metadata.labels[{self.key}]: Invalid value: {quote(self.value)}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class NamespacePolicy:
+class NamespacePolicy(Struct, frozen=True):
     """What a namespace demands in each mode, and its invalid labels."""
 
     demands: Demands

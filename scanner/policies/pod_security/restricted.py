@@ -8,8 +8,9 @@ Rules: `docs/semantics/pod-security.md#checks`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, texts
 from scanner.model.outcome import FieldPlace
@@ -116,8 +117,7 @@ def _list_capabilities(container: Container, name: str) -> Sequence[Json]:
     return as_list(as_object(container.security.get("capabilities")).get(name))
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeCheck:
+class VolumeCheck(Struct, frozen=True):
     """Every volume has a source of a pod, and none of the host or of the network."""
 
     allowed: frozenset[str]

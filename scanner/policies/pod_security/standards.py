@@ -13,6 +13,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from scanner.model.release import Minor
 from scanner.policies.pod_security import baseline, restricted
 from scanner.policies.pod_security.baseline import Failure
@@ -87,8 +89,7 @@ class _Variant(NamedTuple):
     release: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Standard:
+class Standard(Struct, frozen=True):
     """A check of a level: its id, what it demands, and its forms, the newest last.
 
     `severity` is one of `posture.severity`: how bad it is if a pod that fails the check runs. `remediation` names the fields to change.

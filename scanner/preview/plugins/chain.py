@@ -7,8 +7,9 @@ a new pod before any policy does; after all changes, they validate it. Whether a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from scanner.admission.params import ParamSource
 from scanner.errors import ListFailed
@@ -45,8 +46,7 @@ _MIRROR: Final = "the pod is a mirror pod, which only kubelets create"
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Plugins:
+class Plugins(Struct, frozen=True):
     """The plug-ins of a server, which read `objects` by name or list them. `namespaces` are those of the requests.
 
     `files` tells that files stand for the cluster: an object that they do not have is not known. `disabled` are the plug-ins that the

@@ -14,7 +14,8 @@ from scanner.preview.plugins.refusal import PluginRefusal
 DEFAULT: Final = "default"
 MIRROR: Final = "kubernetes.io/config.mirror"
 """The annotation of the pods that kubelets create for those of their own files."""
-_ENFORCES: Final = "kubernetes.io/enforce-mountable-secrets"
+ENFORCES: Final = "kubernetes.io/enforce-mountable-secrets"
+"""The only annotation of an account that the plug-in reads."""
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 """The texts that Go's `strconv.ParseBool` reads as true."""
 _VOLUME: Final = "kube-api-access-"
@@ -79,7 +80,7 @@ def _add_mount(container: JsonObject, mount: JsonObject) -> JsonObject:
 
 def reject_secrets(pod: JsonObject, account: JsonObject) -> None:
     """Raise PluginRefusal for the first secret that the account does not have, if the account is limited to its own."""
-    if as_text(dig(account, "metadata", "annotations", _ENFORCES)) not in _TRUE:
+    if as_text(dig(account, "metadata", "annotations", ENFORCES)) not in _TRUE:
         return
     spec, name = as_object(pod.get("spec")), as_text(dig(account, "metadata", "name"))
     own = {as_text(dig(each, "name")) for each in as_list(account.get("secrets"))}

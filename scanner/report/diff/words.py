@@ -30,7 +30,7 @@ from scanner.report.document.waivers import waiver_text
 from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.scope import EVERYTHING, exclusions_of, scope_of
 from scanner.report.text.times import stamp
-from scanner.report.text.titles import CAUSES, RESOLUTIONS, RULES_KINDS
+from scanner.report.text.titles import ACTION_WORDS, CAUSES, RESOLUTIONS, RULES_KINDS
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
@@ -220,7 +220,7 @@ def workload_words(problem: DifferingProblem) -> str:
 
 def state_words(state: ProblemState) -> str:
     """The numbers of findings of a problem that the scan checked and did not, with its action."""
-    action = "excepted" if state.excepted else state.action
+    action = "excepted" if state.excepted else ACTION_WORDS.get(state.action, state.action)
     left = f"{plural(state.unchecked, 'finding')} not checked" if state.unchecked else ""
     checked = plural(state.findings, "finding") if state.findings or not left else ""
     return join_texts(filter(None, (checked, left, action)))

@@ -16,7 +16,7 @@ from scanner.model.policy import PolicyKey
 from scanner.model.scans.census import Bucket, Census
 from scanner.model.scans.scan import ScanRecord
 from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
-from scanner.model.scans.tally import OutcomeName, TallyKey
+from scanner.model.scans.tally import OutcomeName, TallyKey, group_tallies
 from scanner.posture.score import find_assumed_bindings
 
 GroupT = TypeVar("GroupT", bound=Hashable)
@@ -92,14 +92,15 @@ class OutcomeCounts:
 
 def count_outcomes(tallies: Mapping[TallyKey, int]) -> OutcomeCounts:
     """The outcomes of a scan."""
-    sums: defaultdict[tuple[object, ...], int] = defaultdict(int)
-    place = TallyKey._fields.index("namespace")
-    for key, number in tallies.items():
-        sums[key[:place] + key[place + 1 :]] += number
-    everywhere: dict[TallyKey, int] = {
-        TallyKey._make((*key[:place], "", *key[place:])): number for key, number in sums.items()
-    }
-    return OutcomeCounts(everywhere, counts_by(tallies, lambda key: (key.namespace, key.policy, key.language)))
+    everywhere: defaultdict[TallyKey, int] = defaultdict(int)
+    places: defaultdict[tuple[str, str, str], dict[OutcomeName, int]] = defaultdict(dict)
+    for key, numbers in group_tallies(tallies):
+        policy, language, outcome = key.policy, key.language, key.outcome
+        everywhere[key] += sum(number for _, number in numbers)
+        for namespace, number in numbers:
+            outcomes = places[namespace, policy, language]
+            outcomes[outcome] = outcomes.get(outcome, 0) + number
+    return OutcomeCounts(everywhere, {place: _counts(places[place]) for place in sorted(places)})
 
 
 _OUTCOMES: Final = (

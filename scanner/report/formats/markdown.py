@@ -39,7 +39,7 @@ from scanner.report.formats.worst_table import age, effect, place, rule
 from scanner.report.text.names import owner_title
 from scanner.report.text.numbers import plural
 from scanner.report.text.safe_text import cut, escape_markdown, table_row
-from scanner.report.text.titles import cause_text, sentence_of
+from scanner.report.text.titles import cause_text, name_actions, sentence_of
 
 LONGEST: Final = 65_536
 """The most characters of a comment on GitHub; a job summary may have 1 MiB."""
@@ -228,7 +228,7 @@ def _policy(document: Document, section: PolicySection) -> tuple[str, ...]:
     return (
         document.title(section.key),
         str(section.severity),
-        ", ".join(section.actions),
+        ", ".join(name_actions(section.actions)),
         *_numbers(*numbers),
     )
 

@@ -33,7 +33,7 @@ from scanner.report.text.printing import (
     print_table,
     text_of,
 )
-from scanner.report.text.titles import auditability
+from scanner.report.text.titles import auditability, name_actions
 
 _LEAST_NAME: Final = 24
 
@@ -189,7 +189,7 @@ def _needs_attention(section: PolicySection) -> bool:
 def _action(section: PolicySection) -> str:
     if not section.bindings:
         return "not bound"
-    return join_texts(section.actions) or "bound"
+    return join_texts(name_actions(section.actions)) or "bound"
 
 
 def _print_others(console: Console, sections: Sequence[PolicySection], *, some: bool) -> None:

@@ -27,7 +27,7 @@ from scanner.report.text.names import object_name, param_name
 from scanner.report.text.numbers import join_texts
 from scanner.report.text.safe_text import cut, visible
 from scanner.report.text.times import minute
-from scanner.report.text.titles import RESOLUTIONS, auditability, cause_text, check_title, message_of
+from scanner.report.text.titles import RESOLUTIONS, auditability, cause_text, check_title, message_of, name_actions
 
 # The texts of policies and params that pages of findings show once, below the findings.
 
@@ -279,7 +279,7 @@ class PlaceRenderer:
             line=lines[0] if lines else 0,
             lines=_lines(lines),
             binding=_name(finding.binding),
-            actions=join_texts(finding.actions) or "no action",
+            actions=join_texts(name_actions(finding.actions)) or "no action",
             action=choose_strictest(finding.actions),
             param=_name(param_name(finding.param_namespace, finding.param_name)),
             controls=cut(join_texts(document.triage.controls(*finding.severity_key)), _CONTROLS),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from hashlib import sha256
@@ -47,6 +48,7 @@ from scanner.report.text.titles import (
     NAMESPACE_STATES,
     auditability,
     check_title,
+    name_actions,
 )
 
 _COMMAND = re.compile("`([^`]+)`")
@@ -80,6 +82,7 @@ def environment() -> Environment:
         plural=plural,
         units=_join_unit,
         commands=_mark_commands,
+        actions=name_actions,
         percent_floor=lambda share: _join_unit(percent_floor(share)),
         percent_ceil=lambda share: _join_unit(percent_ceil(share)),
     )
@@ -119,14 +122,22 @@ def environment() -> Environment:
 
 
 def findings_link(**filters: str) -> str:
-    """The list of findings with filters, from the top folder: `findings.html#action=Deny&namespace=prod`.
+    """The list of findings with filters, from the top folder of a static report: `findings.html#action=Deny&namespace=prod`.
 
     The keys are those of the list's fields; a namespace of cluster-scoped objects is `_cluster`, no owner `unowned`. Without a
     `status`, the list shows all that is not resolved, as the numbers of findings beside links count it.
     """
+    return f"findings.html#{_write_filters(filters)}"
+
+
+def served_findings_link(**filters: str) -> str:
+    """The same list on a page of `assay serve`, which reads the filters itself: `findings.html?action=Deny&namespace=prod`."""
+    return f"findings.html?{_write_filters(filters)}"
+
+
+def _write_filters(filters: Mapping[str, str]) -> str:
     status = filters.get("status", UNRESOLVED)
-    shown = {key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()}
-    return f"findings.html#{urlencode(shown)}"
+    return urlencode({key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()})
 
 
 def content_hash(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from scanner.model.json import Json, JsonObject
@@ -17,30 +18,41 @@ from scanner.report.text.json_text import dump, gap_json, values_json, workload_
 VERSION: Final = "1.0"
 
 
-def render(document: PreviewDocument) -> str:
-    """One line of JSON, with its line end."""
-    return dump(make_document(document)).decode() + "\n"
+def render(document: PreviewDocument) -> Iterator[str]:
+    """One line of JSON, with its line end, in parts: the values of thousands of objects would need more memory than the preview."""
+    before = "{"
+    for name, value in _list_fields(document):
+        yield f'{before}"{name}":'
+        yield from _render_items(value) if isinstance(value, Iterator) else (dump(value).decode(),)
+        before = ","
+    yield "}\n"
 
 
-def make_document(document: PreviewDocument) -> JsonObject:
-    """The preview as a value."""
+def _render_items(items: Iterator[JsonObject]) -> Iterator[str]:
+    before = "["
+    for item in items:
+        yield before + dump(item).decode()
+        before = ","
+    yield "[]" if before == "[" else "]"
+
+
+def _list_fields(document: PreviewDocument) -> Iterator[tuple[str, Json | Iterator[JsonObject]]]:
+    """The fields of the document; long lists are made item by item."""
     result, counts = document.result, document.counts
-    return {
-        "schemaVersion": VERSION,
-        "cluster": result.cluster.name,
-        "serverVersion": result.cluster.server_version,
-        "user": result.user,
-        "complete": result.is_complete,
-        "examined": result.examined,
-        "counts": {each.value: counts[each] for each in Difference},
-        "changes": [_make_cause(cause) for cause in result.causes],
-        "policies": [{"language": language, "name": name} for language, name in result.policies],
-        "workloads": [_make_workload(each) for each in result.workloads],
-        "objects": [_make_object(result, each) for each in result.objects],
-        "gaps": [gap_json(gap) for gap in result.gaps],
-        "notes": list(result.notes),
-        "asked": None if result.asked is None else {each: result.asked.get(each, 0) for each in ASKED_TEXTS},
-    }
+    yield "schemaVersion", VERSION
+    yield "cluster", result.cluster.name
+    yield "serverVersion", result.cluster.server_version
+    yield "user", result.user
+    yield "complete", result.is_complete
+    yield "examined", result.examined
+    yield "counts", {each.value: counts[each] for each in Difference}
+    yield "changes", [_make_cause(cause) for cause in result.causes]
+    yield "policies", [{"language": language, "name": name} for language, name in result.policies]
+    yield "workloads", map(_make_workload, result.workloads)
+    yield "objects", (_make_object(result, each) for each in result.objects)
+    yield "gaps", [gap_json(gap) for gap in result.gaps]
+    yield "notes", list(result.notes)
+    yield "asked", None if result.asked is None else {each: result.asked.get(each, 0) for each in ASKED_TEXTS}
 
 
 def _make_cause(cause: Cause) -> JsonObject:

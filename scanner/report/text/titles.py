@@ -189,6 +189,15 @@ GAP_TITLES = {
 }
 
 
+ACTION_WORDS: Final = {"RefusePods": "refuse pods"}
+"""The actions that no manifest can name, in words; the others are written as in manifests."""
+
+
+def name_actions(actions: Iterable[str]) -> tuple[str, ...]:
+    """The actions of bindings for a reader; data have the names of the model."""
+    return tuple(ACTION_WORDS.get(action, action) for action in actions)
+
+
 _NAME: Final = re.compile(
     r"(?!(?:true|false|null|object|oldObject|request|params|namespaceObject|variables)$)[A-Za-z]\w*", re.ASCII
 )

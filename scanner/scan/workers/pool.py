@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from msgspec import Struct
 
 from scanner.model.resource import Page
 from scanner.model.scans.scan import PageResult
@@ -46,24 +47,21 @@ _AHEAD: Final = 1
 """Finished pages, besides one for each worker, that may wait for the next page in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A page to evaluate, with the policies that may match its kind."""
 
     page: Page
     plan: KindPlan
 
 
-@dataclass(frozen=True, slots=True)
-class JobResult:
+class JobResult(Struct, frozen=True):
     """A job and its result."""
 
     job: Job
     result: PageResult
 
 
-@dataclass(slots=True)
-class _Task:
+class _Task(Struct):
     """A job in the queue."""
 
     job: Job
@@ -71,8 +69,7 @@ class _Task:
     deaths: int = 0
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """A worker process, as its parent holds it."""
 
     process: BaseProcess

@@ -6,9 +6,10 @@ A worker sends a request to its parent, which sends it to the cluster; each requ
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from scanner.cel import AuthorizerAnswer, Decider, Question
 from scanner.errors import AssayError, AuthorizerFailed
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 Reply: TypeAlias = AuthorizerAnswer | Schema | AssayError | None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRequest:
+class WorkerRequest(Struct, frozen=True):
     """The request of a worker: an authorizer check, or the schema of a kind."""
 
     what: Question | Kind

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
-from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from scanner.model.json import OMITTED_IF_DEFAULT, Json
 
 _Noun = TypeVar("_Noun")
+_MOST_KEPT: Final = 1_024
+_LONGEST_KEPT: Final = 8_192
+"""The characters of the longest text whose dataclass is kept: kept texts need a few megabytes at most."""
 
 
 def to_text(noun: object) -> str:
@@ -25,11 +28,22 @@ def to_text(noun: object) -> str:
 
 
 def from_text(noun: type[_Noun], text: str) -> _Noun:
-    """The dataclass that `to_text` wrote. Raises ValueError for any other text."""
-    value = _decode(noun, json.loads(text))
+    """The dataclass that `to_text` wrote. Raises ValueError for any other text.
+
+    Equal short texts may give one object, because scans share most of their rules; its JSON is read-only.
+    """
+    form: object = noun
+    value = _decode_kept(form, text) if len(text) <= _LONGEST_KEPT else _decode_text(form, text)
     if not isinstance(value, noun):
         raise ValueError(f"not a stored {noun.__name__}")  # noqa: TRY004 -- the text is wrong, not a caller's type
     return value
+
+
+def _decode_text(form: object, text: str) -> object:
+    return _decode(form, json.loads(text))
+
+
+_decode_kept: Final = lru_cache(_MOST_KEPT)(_decode_text)
 
 
 def _encode(value: object) -> object:

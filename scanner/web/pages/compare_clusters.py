@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan, ScanState
 from scanner.report.diff.words import scan_title
+from scanner.report.html.templates import served_findings_link
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.read.open_problems import OpenProblem
@@ -20,7 +21,6 @@ from scanner.web.pages.shell import (
     LATEST,
     PERIODS,
     cluster_path,
-    findings_link,
     fleet_shell,
     path_of,
     query_link,
@@ -140,7 +140,7 @@ class CompareClusters:
             differing=differing,
             total=len(pairs),
             same_set=_compare_sets(sides, differing),
-            findings_of=findings_link,
+            findings_of=served_findings_link,
             policy_link=lambda key: f"{root_of(request)}/policies{path_of(*key)}",
             quick=_link_periods(request, sides),
         )

@@ -10,9 +10,10 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from scanner.report.html.templates import served_findings_link
 from scanner.store.catalog.every_cluster import ClusterScans
 from scanner.web.pages.answers import RenderedPages, page_answer
-from scanner.web.pages.shell import findings_link, fleet_shell, query_link, render
+from scanner.web.pages.shell import fleet_shell, query_link, render
 from scanner.web.requests.addresses import cluster_key
 from scanner.web.requests.parameters import after_key, query_of, root_of, text_of
 from scanner.web.views.fleet_counts import Counted, FleetCounts
@@ -71,7 +72,7 @@ class FleetPages:
             total=len(chosen),
             first=first,
             more=query_link(path, {"text": text, "sort": sort, "after": after}) if after else "",
-            findings_of=findings_link,
+            findings_of=served_findings_link,
             text=text,
             sort=sort,
             sentence=fleet_sentence(rows),

@@ -11,9 +11,10 @@ from starlette.requests import Request
 
 from scanner.model.scans.scan import Scan
 from scanner.report.html.site import Site
+from scanner.report.html.templates import served_findings_link
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.exports import EXPORTS
-from scanner.web.pages.shell import PERIODS, Shell, StyleSheet, findings_link, path_of
+from scanner.web.pages.shell import PERIODS, Shell, StyleSheet, path_of
 from scanner.web.requests.addresses import ScanMoment
 from scanner.web.requests.parameters import has_accounts
 from scanner.web.views.library import ScanLibrary
@@ -70,7 +71,9 @@ class PageRequest:
         """The site of the report with the names of the application."""
         provenance = self.view.document.provenance
         style = StyleSheet.of(provenance.scan_id, (provenance.policy_set_digest or "not known")[:16])
-        return self.view.site(web=self.shell, findings_link=findings_link, style=style.text, style_hash=style.hash)
+        return self.view.site(
+            web=self.shell, findings_link=served_findings_link, style=style.text, style_hash=style.hash
+        )
 
 
 def cluster_path(library: ScanLibrary, cluster: StoredCluster) -> str:

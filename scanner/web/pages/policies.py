@@ -15,11 +15,12 @@ from scanner.model.json import JsonObject
 from scanner.posture.history.scan_diff import RuleDifference, RuleKind
 from scanner.report.diff.words import cut_lines, rule_lines
 from scanner.report.document.policy_text import yaml_of
+from scanner.report.html.templates import served_findings_link
 from scanner.report.text.safe_text import cut
 from scanner.store import SqlReader
 from scanner.web.pages.answers import page_answer
 from scanner.web.pages.fleet import FleetPages, rows_key
-from scanner.web.pages.shell import findings_link, fleet_shell, path_of, query_link, render
+from scanner.web.pages.shell import fleet_shell, path_of, query_link, render
 from scanner.web.requests.parameters import LONGEST, after_key, query_of, root_of, text_of
 from scanner.web.requests.refusals import BadRequest, NotThere
 from scanner.web.views.fleet_policies import FleetPolicy, policies_of_fleet, policy_of_fleet, policy_sets, sort_key
@@ -99,7 +100,7 @@ class PolicyPages:
             numbers={digest: number for number, (digest, _) in enumerate(policy.versions if policy else (), start=1)},
             versions=versions,
             binding_versions=bindings,
-            findings_of=findings_link,
+            findings_of=served_findings_link,
             **known,
         )
 

@@ -11,12 +11,13 @@ from starlette.responses import Response
 
 from scanner.errors import UsageError
 from scanner.report.html.place_pages import place_path
+from scanner.report.html.templates import served_findings_link
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.store.read.search_hits import FindingHit, Hits, SearchHits
 from scanner.store.rows.search_entries import MOST_WORDS
 from scanner.web.pages.answers import page_answer, render_bytes
-from scanner.web.pages.shell import cluster_path, findings_link, fleet_shell, path_of, query_link, render
+from scanner.web.pages.shell import cluster_path, fleet_shell, path_of, query_link, render
 from scanner.web.requests.parameters import root_of, text_of
 from scanner.web.requests.refusals import BadRequest
 from scanner.web.views.library import ScanLibrary
@@ -78,7 +79,7 @@ class SearchPages:
             clusters_shown=CLUSTERS,
             problem_of=problems.get,
             place_of=place_path,
-            findings_of=findings_link,
+            findings_of=served_findings_link,
             report_of=lambda cluster: f"{cluster_path(request, cluster)}/latest",
             cluster_of=lambda cluster: cluster_path(request, cluster),
             policy_link=lambda language, name: f"{root_of(request)}/policies{path_of(language, name)}",

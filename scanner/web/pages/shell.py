@@ -12,9 +12,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 from starlette.requests import Request
 
-from scanner.report.html.templates import NAME, content_hash, environment
-from scanner.report.lists.filters import UNRESOLVED
-from scanner.report.text.safe_text import cut, visible
+from scanner.report.html.templates import content_hash, environment
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.requests.addresses import ScanMoment, cluster_key
 from scanner.web.requests.parameters import has_accounts, root_of
@@ -138,10 +136,3 @@ def cluster_shell(library: ScanLibrary, request: Request, cluster: StoredCluster
 def today(library: ScanLibrary) -> str:
     """The day of UTC."""
     return f"{library.clock().astimezone(UTC):%Y-%m-%d}"
-
-
-def findings_link(**filters: str) -> str:
-    """The list of findings with filters, as the static report's function of this name makes it."""
-    status = filters.get("status", UNRESOLVED)
-    shown = {key: visible(cut(value, NAME)) for key, value in {**filters, "status": status}.items()}
-    return f"findings.html?{urlencode(shown)}"

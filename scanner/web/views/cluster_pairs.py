@@ -18,6 +18,7 @@ from scanner.posture.history.scan_diff import RuleDifference, RuleKind
 from scanner.posture.problem_ids import problem_id, split_tokens
 from scanner.report.diff.shown import ShownRule, show_rule
 from scanner.report.diff.words import RULE_TITLES
+from scanner.report.text.titles import name_actions
 from scanner.store import SqlReader
 from scanner.store.read.open_problems import OpenProblem
 from scanner.web.views.fleet_policies import sort_key
@@ -83,7 +84,7 @@ def _list_differences(left: CountedPolicy, right: CountedPolicy, rules: Sequence
 
 
 def _join(actions: Sequence[str]) -> str:
-    return " and ".join(actions) or "no action"
+    return " and ".join(name_actions(actions)) or "no action"
 
 
 def pair_policies(reader: SqlReader, left: CountedScan, right: CountedScan) -> list[PolicyPair]:

@@ -66,7 +66,7 @@ class ProblemColumns:
         counted = [state.facts.checked and state.is_open for state in states.known]
         self.counted: Final = array("b", _take(listed(states.of), counted))
         self.where: Final = array("l", _take(self.firsts, self.places))
-        self.workloads: Final = _workloads(index, _take(self.firsts, places))
+        self.workloads: Final = [*ordered(joined.workloads)]
 
 
 def _take(places: Sequence[int], values: Sequence[_ValueT]) -> Sequence[_ValueT]:
@@ -156,6 +156,8 @@ class _JoinedProblems:
         for problem, size in enumerate(self.sizes):
             if size > 1:
                 self._join(problem, index, states, ranks)
+        self._worst: Final = _take(self._begins[:-1], self._findings)
+        self.workloads: Final = _workloads(index, self._worst)
 
     @property
     def common_problems(self) -> Collection[CommonProblem]:
@@ -170,15 +172,10 @@ class _JoinedProblems:
         """The problems in the order of the list."""
         orders = [common.facts.order(common.severity) for common in self._numbered]
         policies = rank_values([(*reversed(common.policy),) for common in self._numbered])
+        kinds = _take(_take(self._worst, self._index.places), [place.kind for place in self._index.common_places])
+        names = [workload_order(path, kind) for path, kind in zip(self.workloads, kinds, strict=True)]
         others = list(zip(_take(self.common, policies), self.numbers, strict=True))
-        return order_by_workload(_take(self.common, orders), self._name_workloads(), others)
-
-    def _name_workloads(self) -> list[str]:
-        """The names of the workloads of the problems, by which they are ordered."""
-        worst = _take(self._begins[:-1], self._findings)
-        kinds = [place.kind for place in self._index.common_places]
-        columns = zip(_workloads(self._index, worst), _take(_take(worst, self._index.places), kinds), strict=True)
-        return [workload_order(path, kind) for path, kind in columns]
+        return order_by_workload(_take(self.common, orders), names, others)
 
     def _join(self, problem: int, index: FindingIndex, states: _States, ranks: Ranks) -> None:
         """Order the findings of a problem that has several, and find what it is."""

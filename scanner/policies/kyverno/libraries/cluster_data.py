@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 import jmespath
 from jmespath.exceptions import JMESPathError, UnknownFunctionError
+from msgspec import Struct
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.values import Value
@@ -21,8 +22,7 @@ class Unavailable(EvaluationError):
     """Data that Assay does not have: a check that depends on them cannot be audited; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """A group, a version and the plural name of a resource, as in URLs."""
 
     group: str

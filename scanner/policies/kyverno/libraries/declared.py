@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from scanner.cel.checking.env import Fields
 from scanner.cel.functions.declaration import ArgumentFlow, Function, Library, Overload, Run
@@ -42,8 +43,7 @@ MacroKey: TypeAlias = tuple[str, str, bool]
 """A name, a number of arguments or `*`, and whether the macro is a member call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """An overload as a release declares it."""
 
     id: str
@@ -52,8 +52,7 @@ class Signature:
     result: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations:
+class Declarations(Struct, frozen=True):
     """The environment of the policies of one scope in one release: cluster-wide policies, or policies in a namespace."""
 
     variables: dict[str, Type]
@@ -62,8 +61,7 @@ class Declarations:
     macros: frozenset[MacroKey]
 
 
-@dataclass(frozen=True, slots=True)
-class Implementation:
+class Implementation(Struct, frozen=True):
     """The code of functions, by the ids of their overloads, and the facts that are the same for all of these functions."""
 
     runs: Mapping[str, Run]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from scanner.cel.stack import run_with_room
 from scanner.cel.syntax import parser
@@ -16,8 +17,7 @@ _MAPS = frozenset({"ToGVR", "toGVR"})
 ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A read of the cluster: objects of a resource, named by its plural or (`kind`) by its kind, or a global context `entry`.
 
     `namespace` is None if all of them may be read. A `resource` of `*` is one that only the evaluation names.
