@@ -12,6 +12,7 @@ from typing import Final
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, select
 from scanner.admission.server_fields import Path, list_fields_to_be_set, reads_any
 from scanner.audit.evidence import EvidenceParts
+from scanner.admission.server_fields import Path, list_fields_to_be_set, paths_overlap
 from scanner.audit.page import make_findings
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Finding, Skipped, SkipReason, Violated
@@ -22,6 +23,11 @@ from scanner.preview.admission_request import AdmissionRequest, has_effect, make
 from scanner.preview.verdict import Decision, Effect
 
 _SET_BY_SERVER: Final = "the check reads a field that the server sets when it creates the object, such as metadata.uid"
+_SET_ON_UPDATE: Final = (
+    "the check reads metadata.managedFields, which the server sets by the client that applies the object"
+)
+_MANAGED: Final[tuple[Path, ...]] = (("object", "metadata", "managedFields"),)
+_OLD_MANAGED: Final[tuple[Path, ...]] = (("oldObject", "metadata", "managedFields"),)
 _HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
 
 
@@ -30,7 +36,7 @@ def validate(
 ) -> Iterator[Decision]:
     """The decisions of every validating policy, with some `parts` of their evidence."""
     views = request.list_views(resource)
-    to_be_set = tuple(list_fields_to_be_set(request.kind, resource.body)) if request.creates else ()
+    to_be_set = _list_to_be_set(request, resource)
     for bound in request.list_evaluable(request.rules.validating):
         try:
             yield from _decide_versions(request, bound, resource, views)
@@ -44,6 +50,17 @@ def validate(
             yield make_undecided(bound, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict
             yield make_undecided(bound, f"internal error: {type(error).__name__}; please report it")
+
+
+def _list_to_be_set(request: AdmissionRequest, resource: Resource) -> tuple[Path, ...]:
+    """The paths, from a variable on, of the fields whose values only the server knows, because it sets them before validation."""
+    old = request.requested.old
+    if old is not None and old.uid:
+        return _MANAGED
+    # An old object without a uid is one that no server has stored yet, such as that of an earlier manifest.
+    roots = ("object", "oldObject") if old else ("object",)
+    paths = tuple(list_fields_to_be_set(request.kind, resource.body))
+    return tuple((root, *path) for root in roots for path in paths)
 
 
 def _decide_versions(
@@ -78,13 +95,32 @@ def _decide(
 
 def _find_doubt(result: CheckResult, bound: BoundPolicy, to_be_set: Sequence[Path]) -> str:
     """The reason why the result of a check is not known; empty if it is."""
-    reads = bound.compiled.reads(Check(CheckKind.CONDITIONS)) | bound.compiled.reads(result.check)
-    if to_be_set and reads_any(reads, to_be_set):
-        return _SET_BY_SERVER
     outcome = result.outcome
+    if _reads_any(bound, Check(CheckKind.CONDITIONS), to_be_set):
+        return _explain_set(to_be_set)
+    if isinstance(outcome, Skipped) and outcome.reason is SkipReason.CONDITION_FALSE:
+        return ""
+    if _reads_any(bound, result.check, to_be_set):
+        return _explain_set(to_be_set)
     if isinstance(outcome, Skipped) and outcome.reason in (SkipReason.NOT_AUDITABLE, SkipReason.REDACTED):
         return outcome.detail or "it cannot be evaluated"
     return ""
+
+
+def _reads_any(bound: BoundPolicy, check: Check, paths: Sequence[Path]) -> bool:
+    reads = bound.compiled.reads(check)
+    if paths is _MANAGED:
+        # All of the metadata matters if it is compared with that of the old object, and not for whether another field is there.
+        whole = {path for path in reads if path[1:] in ((), ("metadata",))}
+        return paths_overlap(reads - whole, _MANAGED) or all(
+            paths_overlap(whole, each) for each in (_MANAGED, _OLD_MANAGED)
+        )
+    # An expression that reads all of oldObject alone compares it with null.
+    return paths_overlap(reads - {("oldObject",)}, paths)
+
+
+def _explain_set(to_be_set: Sequence[Path]) -> str:
+    return _SET_ON_UPDATE if to_be_set is _MANAGED else _SET_BY_SERVER
 
 
 def _make_decision(finding: Finding, effect: Effect) -> Decision:
