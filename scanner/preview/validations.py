@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, select
-from scanner.admission.server_fields import Path, list_fields_to_be_set, reads_any
-from scanner.audit.evidence import EvidenceParts
 from scanner.admission.server_fields import Path, list_fields_to_be_set, paths_overlap
+from scanner.audit.evidence import EvidenceParts
 from scanner.audit.page import make_findings
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Finding, Skipped, SkipReason, Violated
