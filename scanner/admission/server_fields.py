@@ -6,7 +6,8 @@ another value at hand than admission has, so its verdict is not that of admissio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import eq
 from typing import Final
 
 from scanner.model.json import Json, JsonObject
@@ -61,12 +62,12 @@ def list_fields_to_be_set(kind: Kind, body: JsonObject) -> Iterator[Path]:
 
 def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:
     """Return whether an expression with these access paths reads one of these paths of the object."""
-    of_the_object = [path[1:] for path in reads if path[0] in ("object", "oldObject")]
-    return any(_paths_overlap(read, path) for read in of_the_object for path in paths)
+    return paths_overlap((path[1:] for path in reads if path[0] in ("object", "oldObject")), tuple(paths))
 
 
-def _paths_overlap(read: Path, path: Path) -> bool:
-    return all(left == right for left, right in zip(read, path, strict=False))
+def paths_overlap(reads: Iterable[Path], paths: Sequence[Path]) -> bool:
+    """Return whether a path that is read leads to one of some others, or through it."""
+    return any(all(map(eq, read, path)) for read in reads for path in paths)
 
 
 def drop_at(value: Json, path: Path) -> Json:

@@ -21,7 +21,7 @@ from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, CombinedChange, InvocationResult, evaluate_object
 from scanner.admission.request import Request
 from scanner.audit import object_sets, population, redact
-from scanner.audit.evidence import collect_evidence
+from scanner.audit.evidence import EvidenceParts, collect_evidence
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceTally
 from scanner.audit.fast_policy import NotPassed
 from scanner.audit.findings import FindingForms, make_tally_key
@@ -38,7 +38,7 @@ from scanner.audit.population import list_controllers, record_object
 from scanner.audit.withheld_reads import Withheld, WithheldReads, count_redacted
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject, as_object
-from scanner.model.outcome import NO_EVIDENCE, Errored, Finding, Gap, GapKind, Passed, Skipped, Violated, WouldChange
+from scanner.model.outcome import Errored, Finding, Gap, GapKind, Passed, Skipped, Violated, WouldChange
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, resource_of
@@ -56,7 +56,7 @@ class PageEvaluator:
 
     `exclude_namespaces` are glob patterns. `kept_keys` are the labels and annotations that the record of each object keeps. `defaults` are
     the schemas of kinds whose lists may lack defaults: custom resources that are stored in another version. `withheld` is None unless
-    the pages come from a snapshot. `fast_paths` are kept from page to page.
+    the pages come from a snapshot. `evidence` has the parts of the evidence of findings. `fast_paths` are kept from page to page.
     """
 
     context: EvaluationContext
@@ -65,6 +65,7 @@ class PageEvaluator:
     kept_keys: KeptKeys = DEFAULT_KEYS
     defaults: Mapping[Kind, Custom] = field(default_factory=dict)
     withheld: Withheld | None = None
+    evidence: EvidenceParts = EvidenceParts.ALL
     fast_paths: dict[Kind, FastPath] = field(default_factory=dict, compare=False, repr=False)
 
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> PageResult:
@@ -278,7 +279,7 @@ class PageEvaluator:
         forms: FindingForms | None = None,
         inputs: Mapping[str, object] | None = None,
     ) -> Iterator[Finding]:
-        return make_findings(invocation_result, bound, listed, forms, inputs, by_name=self.by_name)
+        return make_findings(invocation_result, bound, listed, forms, inputs, by_name=self.by_name, parts=self.evidence)
 
 
 def make_findings(
@@ -289,12 +290,12 @@ def make_findings(
     inputs: Mapping[str, object] | None = None,
     *,
     by_name: bool = False,
-    explained: bool = True,
+    parts: EvidenceParts = EvidenceParts.ALL,
 ) -> Iterator[Finding]:
     """The findings of an invocation, redacted, about the object in the kind in which it was listed.
 
-    `inputs` are the values that the expressions read, if the caller has them; `by_name` identifies the object by its name.
-    Findings that are not `explained` have no evidence.
+    `inputs` are the values that the expressions read, if the caller has them; `by_name` identifies the object by its name. The findings
+    have some `parts` of the evidence.
     """
     forms = forms or FindingForms(invocation_result.invocation)
     for check_result in invocation_result.check_results:
@@ -304,9 +305,7 @@ def make_findings(
                 yield forms.get_form(check_result.check).make_finding(
                     _change_kind(invocation_result.resource, listed),
                     redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
-                    collect_evidence(evaluated, check_result, bound, inputs).within(check_result.place)
-                    if explained
-                    else NO_EVIDENCE,
+                    collect_evidence(evaluated, check_result, bound, inputs, parts).within(check_result.place),
                     operation=invocation_result.operation,
                     excepted_by=check_result.excepted_by,
                     by_name=by_name,

@@ -15,7 +15,7 @@ import orjson
 import re2
 
 from scanner.audit.secret_values import CONTAINERS, SHORTEST_ENV, SHORTEST_SECRET
-from scanner.audit.sensitive_fields import FIELDS, MASK, NAMES_OF_SECRETS, holds_secret, names_secret
+from scanner.audit.sensitive_fields import MASK, NAMES_OF_SECRETS, holds_secret, may_be_sensitive, names_secret
 from scanner.model.json import Json, JsonObject, as_object
 from scanner.model.resource import LAST_APPLIED
 from scanner.model.withheld import Place
@@ -59,6 +59,10 @@ _APPLIED: Final = f'"{LAST_APPLIED}":'.encode()
 _VALUE: Final = b'"value":'
 _EXPONENT: Final = re.compile(r"[0-9.+-]+[eE][0-9+-]+\Z")
 _LONGEST_FIELDS: Final = 1 << 16
+_DEEPEST_SET: Final = 16
+"""Below the depth to which a value with the name of a secret is searched for one (`is_secret_named`)."""
+_BACKSLASH: Final = b"\1"
+_QUOTE: Final = b"\2"
 
 
 def withhold_simply(body: JsonObject) -> tuple[bytes, list[Place]] | None:
@@ -202,17 +206,22 @@ def _without_fields(body: JsonObject) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def _is_set(text: bytes) -> bool:
-    """Return whether a value has objects only, and no secret in a key. Remembered: the objects of a workload have equal sets."""
-    fields: Json = orjson.loads(text)
-    if not isinstance(fields, dict | None) or FIELDS.has_any(fields, ("metadata", "managedFields", 0, "fieldsV1")):
-        return False
-    stack: list[Json] = [fields]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            if any(map(holds_secret, value)):
-                return False
-            stack += value.values()
-        elif value is not None:
-            return False
-    return True
+    """Return whether the JSON text of a value has objects only, not too deep, and no secret in a key: then no value of it is sensitive.
+
+    A backslash and what it escapes are replaced by bytes that no JSON text has, so that each quote begins or ends a key.
+    """
+    parts = text.replace(b"\\\\", _BACKSLASH).replace(b'\\"', _QUOTE).split(b'"')
+    outside = b"".join(parts[::2])
+    if outside == b"null":
+        return True
+    braces = outside.replace(b":{", b"{").replace(b",", b"")
+    for _ in range(_DEEPEST_SET):
+        braces = braces.replace(b"{}", b"")
+    return outside.startswith(b"{") and not braces and all(map(_is_plain_key, set(parts[1::2])))
+
+
+@lru_cache(maxsize=4096)
+def _is_plain_key(part: bytes) -> bool:
+    """Return whether a key holds no secret, and hides no object of objects. Remembered: most sets have the same keys."""
+    key: str = orjson.loads(b'"%b"' % part.replace(_QUOTE, b'\\"').replace(_BACKSLASH, b"\\\\"))
+    return not holds_secret(key) and (names_secret(key) or not may_be_sensitive(key))

@@ -54,6 +54,13 @@ def api_group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
+def find_name_fault(name: str) -> str:
+    """The reason why no object can have a name or a namespace (`IsValidPathSegmentName`), empty if one can: it is a part of a URL."""
+    if name in (".", ".."):
+        return f"may not be '{name}'"
+    return next((f"may not contain '{character}'" for character in "/%" if character in name), "")
+
+
 METADATA_ONLY: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 """The apiVersion and the kind of an object, of any kind, whose metadata alone was requested. A list of them names no other kind."""
 

@@ -5,7 +5,7 @@ The pods of workloads are requests of their own: a workload that admission admit
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +23,7 @@ from scanner.preview.plugins import concerns_plugins
 from scanner.preview.pods import PODS, has_pods, make_pod
 from scanner.preview.requested import Refused, make_request
 from scanner.preview.rules import Rules, RuleSource, gather_rules
-from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect
+from scanner.preview.verdict import CheckedObject, CheckResult, Decision, Effect, Verdict
 from scanner.scan.options import Options
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def check(
     shared = _find_shared(new, rules)
 
     def decide(new: NewObject) -> CheckedObject:
-        checked = checker.check(new, before.get(new.name))
+        checked, admitted = checker.check(new, before.get(new.name))
+        if admitted and checked.verdict is not Verdict.REFUSED and not new.generates_name:
+            before[new.name] = admitted.body  # a later manifest of the same object updates it
         if applier is None:
             return checked
         from scanner.preview.server_answers import ask_server  # noqa: PLC0415 - a tenth of the start of a command
@@ -95,11 +97,12 @@ def _list_requests(objects: Iterable[NewObject]) -> dict[str, set[Kind]]:
 
 
 def _find_shared(objects: Sequence[NewObject], rules: Rules) -> Callable[[NewObject], bool]:
-    """Return whether another manifest counts for an object: its Namespace, or one that can be a param."""
+    """Return whether another manifest counts for an object: its Namespace, an earlier one of the object, or one that can be a param."""
+    repeated = {name for name, number in Counter(each.name for each in objects).items() if number > 1}
     names = {each.resource.name for each in objects if each.resource.kind.resource == NAMESPACES.resource}
     param_kinds = {(kind.api_version, kind.kind) for each in rules.validating if (kind := each.policy.param_kind)}
     has_params = any((each.resource.kind.api_version, each.resource.kind.kind) in param_kinds for each in objects)
-    return lambda new: has_params or new.resource.namespace in names
+    return lambda new: has_params or new.resource.namespace in names or new.name in repeated
 
 
 class _Checker:
@@ -108,31 +111,32 @@ class _Checker:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
 
-    def check(self, new: NewObject, stored: JsonObject | ListFailed | None) -> CheckedObject:
-        """The answer about one object, given the object that the cluster has under its name."""
+    def check(self, new: NewObject, stored: JsonObject | ListFailed | None) -> tuple[CheckedObject, Resource | None]:
+        """The answer about one object, given the object that the cluster has under its name; and the object, if it is admitted."""
         if isinstance(stored, ListFailed):
             unknown = Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}")
             kind = new.resource.kind
             concerned = self._rules.may_concern(kind) or has_pods(kind) or concerns_plugins(kind)
-            return new.conclude(*([unknown] if concerned else []))
+            return new.conclude(*([unknown] if concerned else [])), None
         schema = self._rules.schemas.schema(new.resource.kind)
         try:
-            requested = make_request(new.resource, stored and as_object(unmark(stored)), schema)
+            requested = make_request(new.sent, stored and as_object(unmark(stored)), schema)
         except Refused as refusal:
             hidden = has_withheld(stored)
             why = f"{_HIDDEN_OBJECT}: {refusal}" if hidden else str(refusal)
-            return new.conclude(Decision(Effect.UNDECIDED if hidden else Effect.REFUSES, why))
+            return new.conclude(Decision(Effect.UNDECIDED if hidden else Effect.REFUSES, why)), None
         request = make_admission_request(self._rules, requested, self._rules.context.user, marked=stored)
         admission = decide(request)
         if admission.admitted is not None:
             admission.decisions += self._decide_pods(request, admission.admitted, admission.decisions)
-        return replace(
+        checked = replace(
             new.conclude(),
             operation=requested.operation,
             changes=admission.changes,
             changed_by=admission.changed_by,
             decisions=tuple(sorted(admission.decisions, key=_rank)),
         )
+        return checked, admission.admitted
 
     def _decide_pods(
         self, request: AdmissionRequest, workload: Resource, decisions: Sequence[Decision]

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from scanner.admission.dispatch import BoundPolicy, make_target, select
 from scanner.admission.match import applies, is_exempt
+from scanner.audit.evidence import EvidenceParts
 from scanner.model.json import JsonObject, dig
 from scanner.model.outcome import Change
 from scanner.model.resource import NAMESPACES, Resource, UserInfo, resource_of
@@ -75,7 +76,7 @@ class AdmittedRequest(Struct, frozen=True):
         yield from self.decisions
         if self.admitted is not None:
             request = make_admission_request(rules, self.requested, self.user)
-            yield from validate(request, self.admitted, explained=False)
+            yield from validate(request, self.admitted, parts=EvidenceParts.NONE)
 
 
 def admit_request(rules: Rules, requested: Requested, user: UserInfo) -> AdmittedRequest:

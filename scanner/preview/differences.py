@@ -193,10 +193,7 @@ def _compare_policy(
 def _keep_shown(finding: Finding, identity: Identity) -> Finding:
     """The finding of an object without what no preview shows. Its names are those of the record of the object, in memory as well."""
     namespace, name, uid = identity
-    evidence = replace(finding.evidence, excerpt="") if finding.evidence.excerpt else finding.evidence
-    return finding._replace(
-        fingerprint="", namespace=namespace, name=name, uid=uid, resource_version="", evidence=evidence
-    )
+    return finding._replace(fingerprint="", namespace=namespace, name=name, uid=uid, resource_version="")
 
 
 def _compare_sides(

@@ -5,7 +5,7 @@ Source of truth: the REST mapping and the default namespace of kubectl, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.nearest import did_you_mean
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.resource import Kind, ObjectKey, Resource, resource_of
+from scanner.preview.requested import drop_name
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Place
 
 
@@ -72,6 +73,11 @@ class NewObject(Struct, frozen=True):
         """The name by which the cluster may have the object."""
         return ObjectKey(self.resource.kind, self.resource.namespace, self.resource.name)
 
+    @property
+    def sent(self) -> Resource:
+        """The object as a client sends it: without a name, if the server makes the name."""
+        return drop_name(self.resource) if self.generates_name else self.resource
+
     def conclude(self, *decisions: Decision) -> CheckedObject:
         """The answer about the object, without a request."""
         kind, namespace, name = self.name
@@ -111,7 +117,7 @@ def read_new_objects(
 ) -> Iterator[NewObject | CheckedObject]:
     """The objects of documents; those without a namespace are in `namespace`. An object of an unknown kind is decided at once.
 
-    An object that repeats an earlier one is decided like any other: kubectl applies both, one after the other.
+    An object that repeats an earlier one is an object of its own: kubectl applies both, one after the other.
     """
     for document in documents:
         place = Place(document.source, document.file, document.line, document.items)
@@ -137,9 +143,7 @@ def set_namespace(kind: Kind, body: JsonObject, default: str) -> JsonObject:
     return {**body, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
 
 
-def read_stored(
-    stored: StoredObjects, objects: Sequence[NewObject]
-) -> Mapping[ObjectKey, JsonObject | ListFailed | None]:
+def read_stored(stored: StoredObjects, objects: Sequence[NewObject]) -> dict[ObjectKey, JsonObject | ListFailed | None]:
     """The objects that the cluster has under the names of new ones."""
     names = tuple(dict.fromkeys(each.name for each in objects if not each.generates_name))
     return dict(zip(names, stored.read_objects(names), strict=True))

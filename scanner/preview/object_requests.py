@@ -21,7 +21,7 @@ from scanner.model.resource import Kind, Page, Resource, UserInfo, build_user_in
 from scanner.preview.asked_requests import RequestAsker
 from scanner.preview.objects_between import MADE_FOR, make_between
 from scanner.preview.plugins import concerns_plugins
-from scanner.preview.pods import PODS, find_creator, make_pod, scrub_pod
+from scanner.preview.pods import PODS, find_creator, find_pod_revision, find_template_revision, make_pod, scrub_pod
 from scanner.preview.requested import Refused, Requested, make_request, make_stored_request
 from scanner.preview.risk_rules import RiskRules
 from scanner.preview.rules import list_webhooks
@@ -180,6 +180,7 @@ class ObjectRequests:
             None,
             is_named=creator is None,
             differ=creator is None or controller.group_kind == _STATEFUL,
+            revisions=frozenset({find_pod_revision(pod, controller.kind)}),
         )
         # A living pod has what the mutating policies before the change gave it: the template decides if they differ.
         if (creator and self._rules.changes_mutation) or uid in (self._refused if pods.differ else self._observed):
@@ -194,7 +195,9 @@ class ObjectRequests:
         """The risks of an object with a template. Living pods, if there are any, show more than the template."""
         risks = list(self._finalize(resource, member))
         between, kind = member.controller is not None, resource.kind
-        if self._creates and not between and member.uid not in self._observed and (made := make_pod(resource)):
+        revision = find_template_revision(resource)
+        observed = member.uid in self._observed and not revision
+        if self._creates and not between and not observed and (made := make_pod(resource)):
             pod, user = made
             risks += self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE)
         if not between and (next_object := make_between(resource)):
@@ -209,7 +212,8 @@ class ObjectRequests:
             if not between:
                 risks += self._update(Action.EDIT, resource, resource.body, member, self._user)
         replicas = dig(resource.body, "spec", "replicas")
-        return ObjectRisks(member, tuple(risks), replicas if isinstance(replicas, int) else None, has_template=True)
+        wanted = replicas if isinstance(replicas, int) else None
+        return ObjectRisks(member, tuple(risks), wanted, has_template=True, revision=revision)
 
     def _name_user(self, user: UserInfo | None) -> UserInfo | None:
         return build_user_info(_MANAGER) if user and self._as_manager else user

@@ -6,10 +6,12 @@ difference: they tell whether an object is denied anyway.
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from scanner.admission.context import EvaluationContext
 from scanner.audit import object_sets
@@ -36,20 +38,36 @@ from scanner.preview.differences import (
 from scanner.preview.object_requests import ObjectRequests
 from scanner.preview.workload_risks import NO_RISKS, PageRisks, share_texts
 
+_LEVEL: Final = 1
 _WITHOUT_OUTCOME: Final = frozenset({SkipReason.NOT_AUDITABLE.value, SkipReason.REDACTED.value})
+
+
+class PageChanges(NamedTuple):
+    """The objects of a page that the change concerns, and the risks of the requests about its objects."""
+
+    differences: tuple[ObjectDifference, ...]
+    risks: PageRisks
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPage(PageResult):
-    """The result of a page, without findings, and the objects that the change concerns.
+    """The result of a page, without findings, and its changes: packed, so that they need little memory until every page is listed.
 
-    `not_auditable` counts, by policy, the checks of the rules after the change that only a server can decide. `risks` are those of
-    the requests about the objects.
+    `not_auditable` counts, by policy, the checks of the rules after the change that only a server can decide.
     """
 
-    differences: tuple[ObjectDifference, ...] = ()
-    risks: PageRisks = NO_RISKS
+    changes: bytes = b""
     not_auditable: Mapping[PolicyKey, int] | None = None
+
+
+def pack_changes(changes: PageChanges) -> bytes:
+    """The bytes of the changes of a page: a process of this program reads them, and they are stored nowhere."""
+    return zlib.compress(pickle.dumps(tuple(changes), pickle.HIGHEST_PROTOCOL), _LEVEL)
+
+
+def unpack_changes(packed: bytes) -> PageChanges:
+    """The changes that `pack_changes` packed."""
+    return PageChanges(*pickle.loads(zlib.decompress(packed)))  # noqa: S301 - see `pack_changes`
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +126,20 @@ class PagePair:
     def evaluate(self, page: Page, plan: KindPlan, evaluated: AbstractSet[str] = frozenset()) -> ComparedPage:
         """The differences of every object of a page, each evaluated once; objects whose identity is in `evaluated` are left out."""
         del plan
-        after = self.after.evaluate(page, evaluated)
-        compared = page.kind in self.before.plans or page.kind in self.after.plans
-        result = self._compare(page, after, evaluated) if compared else _make_compared(after)
-        if page.kind not in self.requested:
-            return result
-        records = {_identify(each.object): each.object for each in result.differences}
-        risks = self.requests.find_risks(page, after.identities, records)
-        return replace(result, risks=risks, gaps=(*result.gaps, *risks.gaps))
+        result, risks = self.after.evaluate(page, evaluated), NO_RISKS
+        differences: tuple[ObjectDifference, ...] = ()
+        if page.kind in self.before.plans or page.kind in self.after.plans:
+            result, differences = self._compare(page, result, evaluated)
+        if page.kind in self.requested:
+            records = {_identify(each.object): each.object for each in differences}
+            risks = self.requests.find_risks(page, result.identities, records)
+        result = replace(result, gaps=(*result.gaps, *risks.gaps))
+        return _make_compared(result, PageChanges(differences, risks))
 
-    def _compare(self, page: Page, after: PageResult, evaluated: AbstractSet[str]) -> ComparedPage:
-        """The differences of the objects of a page, given the results of the rules after the change."""
+    def _compare(
+        self, page: Page, after: PageResult, evaluated: AbstractSet[str]
+    ) -> tuple[PageResult, tuple[ObjectDifference, ...]]:
+        """The results of both sides, and the differences of the objects of a page, given the results of the rules after the change."""
         before = self.before.evaluate(page, evaluated)
         gaps = dict.fromkeys((*before.gaps, *after.gaps))
         sides = self.before.group(before), self.after.group(after)
@@ -140,7 +161,7 @@ class PagePair:
             MutatingSide(side.plans.get(page.kind), side.evaluator.context) for side in (self.before, self.after)
         )
         contested = add_contested_fields(differences, page, *mutating)
-        return _make_compared(result, tuple(_list_certain(contested, (*before.gaps, *after.gaps))))
+        return result, tuple(_list_certain(contested, (*before.gaps, *after.gaps)))
 
 
 def _identify(member: PopulationMember) -> str:
@@ -161,10 +182,10 @@ def _doubt(each: PolicyDifference) -> PolicyDifference:
     return replace(each, difference=Difference.UNDECIDED)
 
 
-def _make_compared(result: PageResult, differences: tuple[ObjectDifference, ...] = ()) -> ComparedPage:
+def _make_compared(result: PageResult, changes: PageChanges) -> ComparedPage:
     values = {field.name: getattr(result, field.name) for field in fields(PageResult)}
     values |= {"tallies": {}, "findings": (), "places": (), "sets": b"", "examined": b""}
-    return ComparedPage(**values, differences=differences, not_auditable=_count_not_auditable(result))
+    return ComparedPage(**values, changes=pack_changes(changes), not_auditable=_count_not_auditable(result))
 
 
 def _count_not_auditable(result: PageResult) -> dict[PolicyKey, int]:

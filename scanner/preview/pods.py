@@ -54,13 +54,14 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
     template = _complete_template(workload, found[1])
     metadata = as_object(template.get("metadata"))
     kept = {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)}
-    name = _name_of_ordinal(workload) if kind.plural == "statefulsets" else f"{owner_name}{_SUFFIX}"
+    # The server makes the names of all other pods, after mutating policies.
+    named = {"name": _name_of_ordinal(workload)} if kind.plural == "statefulsets" else {}
     body: JsonObject = {
         "apiVersion": PODS.api_version,
         "kind": PODS.kind,
         "metadata": {
             **kept,
-            "name": name,
+            **named,
             "generateName": f"{owner_name}-",
             "namespace": workload.namespace,
             "ownerReferences": [owner],
@@ -73,6 +74,7 @@ def make_pod(workload: Resource) -> tuple[Resource, UserInfo] | None:
 # What each controller adds to the template.
 
 _HASH: Final = "xxxxxxxxxx"
+_GENERATION: Final = "deprecated.daemonset.template.generation"
 _TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
@@ -148,7 +150,7 @@ def _complete_of_daemon_set(workload: Resource, template: JsonObject) -> JsonObj
         **as_object(affinity.get("nodeAffinity")),
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": node},
     }
-    generation = dig(workload.body, "metadata", "annotations", "deprecated.daemonset.template.generation")
+    generation = dig(workload.body, "metadata", "annotations", _GENERATION)
     labels = {"controller-revision-hash": _HASH, "pod-template-generation": as_text(generation) or "1"}
     return _add(template, labels, tolerations=tolerations, affinity={**affinity, "nodeAffinity": of_nodes})
 
@@ -171,6 +173,26 @@ def _complete_of_job(workload: Resource, template: JsonObject) -> JsonObject:
     return {**completed, "metadata": {**metadata, "finalizers": finalizers}}
 
 
+# The template of which a pod was made.
+
+
+def find_template_revision(workload: Resource) -> str:
+    """The revision of the template of a StatefulSet or a DaemonSet, empty for other objects: their template never changes."""
+    match workload.kind.plural:
+        case "statefulsets":
+            return as_text(dig(workload.body, "status", "updateRevision"))
+        case "daemonsets":
+            return as_text(dig(workload.body, "metadata", "annotations", _GENERATION))
+        case _:
+            return ""
+
+
+def find_pod_revision(pod: Resource, controller: str) -> str:
+    """The revision of the template of which a pod was made, as `find_template_revision` has it for the kind of its controller."""
+    key = "pod-template-generation" if controller == "DaemonSet" else "controller-revision-hash"
+    return pod.labels.get(key, "")
+
+
 # The pod that a controller would create again, given a living one of it.
 
 _SET_LATER: Final = ("nodeName", "ephemeralContainers")
@@ -178,9 +200,14 @@ _SET_LATER: Final = ("nodeName", "ephemeralContainers")
 
 
 def scrub_pod(pod: Resource) -> Resource:
-    """A living pod as its controller would create it: without status, and without what servers set. Injected containers stay."""
+    """A living pod as its controller would create it: without status, and without what servers set. Injected containers stay.
+
+    The server makes the name of a controller's pod, after mutating policies, unless it is one of a StatefulSet.
+    """
     metadata = as_object(pod.body.get("metadata"))
-    left_out = (*SERVER_SET_METADATA, "deletionTimestamp", "deletionGracePeriodSeconds")
+    left_out = [*SERVER_SET_METADATA, "deletionTimestamp", "deletionGracePeriodSeconds"]
+    if _has_generated_name(pod, metadata):
+        left_out.append("name")
     body: JsonObject = {
         "apiVersion": PODS.api_version,
         "kind": PODS.kind,
@@ -188,6 +215,13 @@ def scrub_pod(pod: Resource) -> Resource:
         "spec": {key: value for key, value in as_object(pod.body.get("spec")).items() if key not in _SET_LATER},
     }
     return resource_of(PODS, body)
+
+
+def _has_generated_name(pod: Resource, metadata: JsonObject) -> bool:
+    prefix = as_text(metadata.get("generateName"))
+    controllers = [each for each in as_list(metadata.get("ownerReferences")) if dig(each, "controller") is True]
+    is_stateful = any(dig(each, "kind") == "StatefulSet" for each in controllers)
+    return bool(prefix and controllers) and not is_stateful and pod.name.startswith(prefix)
 
 
 def find_creator(group: str, kind: str) -> UserInfo | None:

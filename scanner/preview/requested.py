@@ -2,8 +2,8 @@
 
 Source of truth: the create and patch handlers of kube-apiserver 1.36 for a server-side apply with a new field manager and `force`. The
 manifest is merged into the stored object, so that fields that it does not name stay; the result is decoded into its Go type and gets
-its defaults, mutating admission follows, then the strategy of the kind, then validating admission.
-
+its defaults, mutating admission follows, then the strategy of the kind, then validating admission. A new object with a `generateName`
+has no name before the strategy: mutating policies read neither its name nor that of the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from scanner.audit import redact
-from scanner.model.json import JsonObject
+from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.policy import Operation
 from scanner.model.resource import Resource, resource_of
 from scanner.mutate import custom, merge, registry
@@ -22,6 +22,8 @@ from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.schema import Custom, Schema
 
 _EMPTY_STATUS: Final = ("status",)
+_LONGEST_PREFIX: Final = 58
+_SUFFIX: Final = "xxxxx"
 
 
 class Refused(Exception):
@@ -43,6 +45,8 @@ class Requested(Struct, frozen=True):
     def after_mutation(self, body: JsonObject) -> Resource:
         """The object as validating policies read it, given the object that mutating admission leaves."""
         schema, old = self.schema, self.old.body if self.old else None
+        if old is None:
+            body = generate_name(body)
         if schema is not None and schema.builtin:
             body = registry.prepare_write(schema, old, body)
         elif schema is not None and schema.custom is not None:
@@ -65,6 +69,21 @@ def make_request(manifest: Resource, stored: JsonObject | None, schema: Schema |
     except (PatchFault, RequestFault) as fault:
         raise Refused(redact.redact_answer(str(fault), manifest)) from None
     return Requested(resource_of(kind, body), schema, old)
+
+
+def generate_name(body: JsonObject) -> JsonObject:
+    """The object with a name that the server could make (`SimpleNameGenerator`), if it has none and a `generateName`."""
+    metadata = as_object(body.get("metadata"))
+    prefix = as_text(metadata.get("generateName"))
+    if not prefix or metadata.get("name"):
+        return body
+    return {**body, "metadata": {**metadata, "name": f"{prefix[:_LONGEST_PREFIX]}{_SUFFIX}"}}
+
+
+def drop_name(resource: Resource) -> Resource:
+    """The object without its name, as a client sends it that lets the server make the name."""
+    metadata = {key: value for key, value in as_object(resource.body.get("metadata")).items() if key != "name"}
+    return resource_of(resource.kind, {**resource.body, "metadata": metadata})
 
 
 def _apply(schema: Schema, manifest: JsonObject, live: JsonObject) -> JsonObject:

@@ -27,7 +27,7 @@ from scanner.policies.plan import KindPlan, plan
 from scanner.preview.decide import AdmittedRequest, admit_request, decide_request
 from scanner.preview.plugins import BUILT_IN, LISTED, NAMED, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.plugins.service_account import ENFORCES
-from scanner.preview.requested import Requested
+from scanner.preview.requested import Requested, generate_name
 from scanner.preview.rules import Rules
 from scanner.preview.verdict import Decision, Effect
 from scanner.scan.lists import ScanLists
@@ -143,6 +143,8 @@ class RiskRules:
             if changed is None or undecided:
                 return False
             resource = changed
+        if old is None:
+            resource = resource_of(kind, generate_name(resource.body))
         return self.after_tests.passes(resource, old, user)
 
     def compare(self, requested: Requested, user: UserInfo, *, made: bool = False) -> tuple[Decision, ...]:
@@ -168,7 +170,8 @@ class RiskRules:
             return ()
         newly = [each for each in after if each.effect is Effect.REFUSES]
         newly = newly or [each for each in after if each.effect is Effect.UNDECIDED and each not in before]
-        passed = self._certainly_pass(self.other_tests, self.others, shared)
+        # The others have the mutating policies after the change, which may be what newly refuses: only their checks count here.
+        passed = not self.others.validating or self._certainly_pass(self.other_tests, self.others, shared)
         if newly and not passed and _refuses(decide(self.others)):
             return ()
         filling = [each for each in after if each.effect is Effect.UNDECIDED and each.policy in _FILLING]

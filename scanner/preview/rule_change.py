@@ -13,12 +13,13 @@ from typing import Final
 import orjson
 
 from scanner.errors import ListFailed, UsageError
-from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
+from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, text_map, texts
 from scanner.model.outcome import Gap
 from scanner.model.policy import ADMISSION_API, Action
 from scanner.model.resource import NAMESPACES
 from scanner.policies.language import Language
 from scanner.policies.manifest import GROUP
+from scanner.policies.pod_security.labels import read_labels
 from scanner.scan.documents import FilePlace, Manifest, is_policy
 from scanner.scan.prepare import GatheredRules, ListedNamespaces
 
@@ -132,13 +133,16 @@ def _read_labels(namespace: JsonObject) -> dict[str, str]:
 def _label(
     namespaces: ListedNamespaces, name: str, labels: Mapping[str, str], source: str
 ) -> tuple[ListedNamespaces, list[Cause]]:
-    """The namespaces with labels added to one of them. Raises UsageError for a namespace that does not exist."""
+    """The namespaces with labels added to one of them. Raises UsageError for a namespace that does not exist, and for new invalid labels."""
     body = namespaces.by_name.get(name)
     if body is None:
         raise UsageError(f"{source}: namespace {name} is not in the cluster: see `kubectl get namespaces`")
     metadata = as_object(body.get("metadata"))
     before = as_object(metadata.get("labels"))
     after = {**before, **labels}
+    faults = read_labels(text_map(after)).faults
+    if faults and not read_labels(text_map(before)).faults:  # as `ValidateNamespace` refuses the update
+        raise UsageError(f"{source}: Namespace {name}: {', '.join(map(str, faults))}")
     fields = tuple(_list_fields(before, after, "metadata.labels"))
     changed = {**body, "metadata": {**metadata, "labels": after}}
     cause = [Cause(source, f"Namespace {name}", fields, namespace=name)] if fields else []

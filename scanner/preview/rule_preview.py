@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy
+from scanner.audit.evidence import EvidenceParts
 from scanner.audit.population import record_object
 from scanner.errors import UsageError
 from scanner.model.outcome import Gap, GapKind, WouldChange
@@ -26,7 +27,7 @@ from scanner.posture.workloads import Workloads
 from scanner.preview.asked_requests import RequestAsker, RequestWriter
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
 from scanner.preview.object_requests import ObjectRequests
-from scanner.preview.page_pair import ComparedPage, PagePair, Side
+from scanner.preview.page_pair import ComparedPage, PageChanges, PagePair, Side, unpack_changes
 from scanner.preview.risk_rules import make_risk_rules, may_deny
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
 from scanner.preview.verdict import API_SERVER, DIFFERS
@@ -163,7 +164,7 @@ def preview(
     requested = frozenset(requests.list_kinds(compared))
     plans = (*sides.plans, *(KindPlan(kind, ()) for kind in sorted(requested.difference(compared))))
     finder = RiskFinder(gathered, after)
-    comparer = _Comparer(finder)
+    comparer = _Comparer()
     recorder = ScanRecorder(comparer, "", progress)
     recorder.gaps = [*dict.fromkeys((*before.gaps, *after.gaps))]
     evaluation = replace(after.evaluation, plans=plans)
@@ -181,9 +182,13 @@ def preview(
         ) as pool,
     ):
         recorder.record(evaluation, gathered.listing, pool)
-    workloads = finder.read_workloads(each.object for each in comparer.objects)
+    differences: list[ObjectDifference] = []
+    for changes in comparer.take_changes():
+        differences += changes.differences
+        finder.add(changes.risks)
+    workloads = finder.read_workloads(each.object for each in differences)
     recorder.notes += [*finder.notes, *requests.list_notes()]
-    objects = _add_workloads(comparer.objects, workloads, gathered, after, owners)
+    objects = _add_workloads(differences, workloads, gathered, after, owners)
     objects = [replace(each, replicas=finder.find_replicas(each.object)) for each in objects]
     risks = finder.conclude(owners, workloads, requests.ask)
     for why in asker.reasons if asker else ():
@@ -266,6 +271,7 @@ def _split(before: PreparedScan, after: PreparedScan, causes: Sequence[Cause]) -
             for bound in after.evaluation.bound
             if bound.policy.key not in changed and policy_label(bound.policy.key) not in unknown and may_deny(bound)
         ],
+        EvidenceParts.NONE,
     )
     kinds = sorted({*sides[0].plans, *sides[1].plans})
     plans = tuple(KindPlan(kind, _join_plans(kind, sides)) for kind in kinds)
@@ -276,10 +282,12 @@ def _join_plans(kind: Kind, sides: Iterable[Side]) -> tuple[tuple[BoundPolicy, K
     return tuple(each for side in sides if kind in side.plans for each in side.plans[kind].policies)
 
 
-def _make_side(prepared: PreparedScan, bound: Sequence[BoundPolicy]) -> Side:
+def _make_side(
+    prepared: PreparedScan, bound: Sequence[BoundPolicy], parts: EvidenceParts = EvidenceParts.REASONS
+) -> Side:
     context = prepared.evaluation_context
     plans = plan(prepared.served, bound, context.operations, context.relabelled)
-    evaluator = replace(prepared.evaluation.page_evaluator, fast_paths={})
+    evaluator = replace(prepared.evaluation.page_evaluator, fast_paths={}, evidence=parts)
     return Side(evaluator, {each.kind: each for each in plans})
 
 
@@ -315,20 +323,24 @@ def _is_concerned(
 
 
 class _Comparer(PageSink):
-    """The store of a preview: it keeps the objects with a difference, and nothing else."""
+    """The store of a preview: it keeps the changes of each page, packed, and nothing else."""
 
-    def __init__(self, finder: RiskFinder) -> None:
-        self._finder = finder
-        self.objects: list[ObjectDifference] = []
+    def __init__(self) -> None:
+        self._pages: list[bytes] = []
         self.not_auditable: Counter[PolicyKey] = Counter()
 
     def write_page(self, scan_id: str, result: PageResult) -> None:
-        """Keep the differences of a page."""
+        """Keep the changes of a page."""
         del scan_id
         if isinstance(result, ComparedPage):
-            self.objects += result.differences
+            self._pages.append(result.changes)
             self.not_auditable.update(result.not_auditable or {})
-            self._finder.add(result.risks)
+
+    def take_changes(self) -> Iterator[PageChanges]:
+        """The changes of each page, in their order; the page is kept no longer."""
+        self._pages.reverse()
+        while self._pages:
+            yield unpack_changes(self._pages.pop())
 
     def write_controllers(self, scan_id: str, kind: Kind, objects: bytes) -> None:
         """Keep nothing."""

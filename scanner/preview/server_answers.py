@@ -46,6 +46,10 @@ class DryRunApplier(Protocol):
         """The response to a dry run of a server-side apply. Raises ListFailed without one."""
         ...
 
+    def create(self, kind: Kind, body: JsonObject) -> Response:
+        """The response to a dry-run create. Raises ListFailed without one."""
+        ...
+
 
 def ask_server(
     applier: DryRunApplier, new: NewObject, checked: CheckedObject, *, has_others: bool = False
@@ -58,7 +62,9 @@ def ask_server(
     if applier.is_foreign(resource.kind):
         return _without_answer(checked, FOREIGN)
     try:
-        response = applier.apply(resource.kind, resource.body)
+        # An object without a name cannot be applied, only created.
+        send = applier.create if new.generates_name else applier.apply
+        response = send(resource.kind, new.sent.body)
     except ListFailed as error:
         return _without_answer(checked, str(error))
     known = is_by_policy(response) or is_by_plugin(response, checked.select(Effect.REFUSES))

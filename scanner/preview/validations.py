@@ -11,6 +11,8 @@ from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, select
 from scanner.admission.server_fields import Path, list_fields_to_be_set, reads_any
+from scanner.audit.evidence import EvidenceParts
+from scanner.admission.server_fields import Path, list_fields_to_be_set, paths_overlap
 from scanner.audit.page import make_findings
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Finding, Skipped, SkipReason, Violated
@@ -21,13 +23,20 @@ from scanner.preview.admission_request import AdmissionRequest, has_effect, make
 from scanner.preview.verdict import Decision, Effect
 
 _SET_BY_SERVER: Final = "the check reads a field that the server sets when it creates the object, such as metadata.uid"
+_SET_ON_UPDATE: Final = (
+    "the check reads metadata.managedFields, which the server sets by the client that applies the object"
+)
+_MANAGED: Final[tuple[Path, ...]] = (("object", "metadata", "managedFields"),)
+_OLD_MANAGED: Final[tuple[Path, ...]] = (("oldObject", "metadata", "managedFields"),)
 _HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
 
 
-def validate(request: AdmissionRequest, resource: Resource, *, explained: bool = True) -> Iterator[Decision]:
-    """The decisions of every validating policy; those that are not `explained` have no deciding values."""
+def validate(
+    request: AdmissionRequest, resource: Resource, *, parts: EvidenceParts = EvidenceParts.ALL
+) -> Iterator[Decision]:
+    """The decisions of every validating policy, with some `parts` of their evidence."""
     views = request.list_views(resource)
-    to_be_set = tuple(list_fields_to_be_set(request.kind, resource.body)) if request.creates else ()
+    to_be_set = _list_to_be_set(request, resource)
     for bound in request.list_evaluable(request.rules.validating):
         try:
             yield from _decide_versions(request, bound, resource, views)
@@ -36,11 +45,22 @@ def validate(request: AdmissionRequest, resource: Resource, *, explained: bool =
                 continue
             for view in views:
                 for result in request.evaluate(bound, view):
-                    yield from _decide(result, bound, resource.kind, to_be_set, explained=explained)
+                    yield from _decide(result, bound, resource.kind, to_be_set, parts)
         except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
             yield make_undecided(bound, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of Assay must not become a verdict
             yield make_undecided(bound, f"internal error: {type(error).__name__}; please report it")
+
+
+def _list_to_be_set(request: AdmissionRequest, resource: Resource) -> tuple[Path, ...]:
+    """The paths, from a variable on, of the fields whose values only the server knows, because it sets them before validation."""
+    old = request.requested.old
+    if old is not None and old.uid:
+        return _MANAGED
+    # An old object without a uid is one that no server has stored yet, such as that of an earlier manifest.
+    roots = ("object", "oldObject") if old else ("object",)
+    paths = tuple(list_fields_to_be_set(request.kind, resource.body))
+    return tuple((root, *path) for root in roots for path in paths)
 
 
 def _decide_versions(
@@ -59,7 +79,7 @@ def _decide_versions(
 
 
 def _decide(
-    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path], *, explained: bool
+    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path], parts: EvidenceParts
 ) -> Iterator[Decision]:
     """The decisions about a request of one invocation."""
     binding = result.invocation.binding
@@ -67,7 +87,7 @@ def _decide(
     if has_effect(binding):
         yield from (replace(make_undecided(bound, why), binding=binding.name) for _, why in doubts)
     doubtful = {check for check, _ in doubts}
-    for finding in make_findings(result, bound, kind, explained=explained):
+    for finding in make_findings(result, bound, kind, parts=parts):
         effect = _find_effect(finding, binding.actions)
         if effect and finding.check not in doubtful:
             yield _make_decision(finding, effect)
@@ -75,13 +95,32 @@ def _decide(
 
 def _find_doubt(result: CheckResult, bound: BoundPolicy, to_be_set: Sequence[Path]) -> str:
     """The reason why the result of a check is not known; empty if it is."""
-    reads = bound.compiled.reads(Check(CheckKind.CONDITIONS)) | bound.compiled.reads(result.check)
-    if to_be_set and reads_any(reads, to_be_set):
-        return _SET_BY_SERVER
     outcome = result.outcome
+    if _reads_any(bound, Check(CheckKind.CONDITIONS), to_be_set):
+        return _explain_set(to_be_set)
+    if isinstance(outcome, Skipped) and outcome.reason is SkipReason.CONDITION_FALSE:
+        return ""
+    if _reads_any(bound, result.check, to_be_set):
+        return _explain_set(to_be_set)
     if isinstance(outcome, Skipped) and outcome.reason in (SkipReason.NOT_AUDITABLE, SkipReason.REDACTED):
         return outcome.detail or "it cannot be evaluated"
     return ""
+
+
+def _reads_any(bound: BoundPolicy, check: Check, paths: Sequence[Path]) -> bool:
+    reads = bound.compiled.reads(check)
+    if paths is _MANAGED:
+        # All of the metadata matters if it is compared with that of the old object, and not for whether another field is there.
+        whole = {path for path in reads if path[1:] in ((), ("metadata",))}
+        return paths_overlap(reads - whole, _MANAGED) or all(
+            paths_overlap(whole, each) for each in (_MANAGED, _OLD_MANAGED)
+        )
+    # An expression that reads all of oldObject alone compares it with null.
+    return paths_overlap(reads - {("oldObject",)}, paths)
+
+
+def _explain_set(to_be_set: Sequence[Path]) -> str:
+    return _SET_ON_UPDATE if to_be_set is _MANAGED else _SET_BY_SERVER
 
 
 def _make_decision(finding: Finding, effect: Effect) -> Decision:

@@ -113,6 +113,7 @@ class ObjectRisks:
     """The risks of one object: of its own requests, and of its pods if it has a template.
 
     `replicas` is the wanted number of its pods, None if it has none in its spec. `running` is 1 for a running pod without a controller.
+    `revision` is that of its template, empty for an object of which the pods do not tell theirs.
     """
 
     object: PopulationMember
@@ -121,6 +122,7 @@ class ObjectRisks:
     running: int = 0
     has_controller: bool = True
     has_template: bool = False
+    revision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class ControlledPods:
 
     If the pods `differ`, as those of a StatefulSet and of an operator do, the first one that is refused stands for them. `risks` are
     None if no pod was evaluated, because one of an earlier page stands for all, or because the template decides. With `is_named` the
-    controller is not one of kube-controller-manager, and the pod itself is a part of its workload.
+    controller is not one of kube-controller-manager, and the pod itself is a part of its workload. `revisions` are those of their templates.
     """
 
     first: PopulationMember
@@ -137,6 +139,7 @@ class ControlledPods:
     risks: tuple[Risk, ...] | None
     is_named: bool = False
     differ: bool = False
+    revisions: frozenset[str] = frozenset()
 
     @property
     def is_refused(self) -> bool:
@@ -147,7 +150,7 @@ class ControlledPods:
         """These pods, and those that follow."""
         is_worse = self.differ and other.is_refused and not self.is_refused
         evaluated = other if is_worse or self.risks is None else self
-        return replace(evaluated, running=self.running + other.running)
+        return replace(evaluated, running=self.running + other.running, revisions=self.revisions | other.revisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +259,14 @@ class RiskFinder:
 
 
 def _add_pods(each: ObjectRisks, pods: ControlledPods) -> ObjectRisks:
-    """An object with a template, and the risk of its living pods in place of that of the template, if they were evaluated."""
+    """An object with a template, and the risk of its living pods in place of that of the template, if they were evaluated.
+
+    Pods of an earlier template do not show what the next ones are like (`OnDelete`, and a rollout that has not ended): both count.
+    """
     if pods.risks is None:
         return replace(each, running=pods.running)
+    if each.revision and pods.revisions - {each.revision}:
+        return replace(each, risks=(*pods.risks, *each.risks), running=pods.running)
     others = (risk for risk in each.risks if risk.action is not Action.RECREATE)
     return replace(each, risks=(*pods.risks, *others), running=pods.running)
 

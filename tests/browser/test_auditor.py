@@ -364,6 +364,16 @@ _PAGES: Final = (
 """The pages of the newest parts: an object and its workload, rules in force, controls, sources of refusals and the population, comparisons."""
 
 
+def test_the_scans_of_a_comparison_are_chosen_on_one_line(visit: Visit) -> None:
+    """The button stands beside both lists, in which the dates come first."""
+    visit.click("Compare", exact=True)
+    form = visit.page.get_by_role("form", name="Scans to compare")
+    places = [each.bounding_box() for each in [*form.get_by_role("combobox").all(), form.get_by_role("button")]]
+    assert 3 == len(places)
+    assert 1 == len({round(place["y"] + place["height"] / 2) for place in places if place})
+    assert "2026-11-27 10:00:00 UTC, incomplete, 20261127T100000Z-abcdef" == form.locator("option").first.inner_text()
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 390)])
 def test_pages_violate_no_rule_of_axe(
     browser: Browser, served: str, scheme: Literal["light", "dark"], width: int

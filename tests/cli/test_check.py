@@ -112,6 +112,12 @@ def first(ran: Ran) -> Any:
     return document["objects"][0]
 
 
+def list_objects(ran: Ran) -> Any:
+    """The answers about all manifests."""
+    report: Any = ran.report
+    return report["objects"]
+
+
 def verdict(ran: Ran) -> tuple[int, str]:
     """The exit code, and the verdict about the first manifest."""
     return ran.code, first(ran)["verdict"]
@@ -377,6 +383,92 @@ def test_a_field_that_the_server_sets_is_undecided(check: Check) -> None:
     ran = check([vap("p", "configmaps", expression="has(object.metadata.uid)"), bind("p")], config_map())
 
     assert (3, "undecided") == verdict(ran)
+
+
+def test_a_condition_that_is_false_is_decided_also_if_a_check_reads_what_the_server_sets(check: Check) -> None:
+    """The policy does not apply to the object, whatever its checks read."""
+    policy = vap(
+        "p",
+        "configmaps",
+        expression="!has(object.metadata.uid)",
+        matchConditions=[{"name": "c", "expression": "object.metadata.name == 'other'"}],
+    )
+
+    assert (0, "admitted") == verdict(check([policy, bind("p")], config_map()))
+    assert (3, "undecided") == verdict(check([policy, bind("p")], config_map("other")))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("object == oldObject", (3, "undecided")),
+        ("object.metadata == oldObject.metadata", (3, "undecided")),
+        ("object.metadata.labels == oldObject.metadata.labels && oldObject == oldObject", (0, "admitted")),
+    ],
+)
+def test_an_update_that_is_compared_with_its_field_managers_is_undecided(
+    check: Check, expression: str, expected: tuple[int, str]
+) -> None:
+    """Each client writes an entry of its own into managedFields, also if it changes nothing else."""
+    stored = config_map(metadata={"labels": {"a": "b"}, "uid": "u1"})
+    ran = check([vap("p", "configmaps", expression=expression), bind("p"), stored], config_map())
+
+    assert expected == verdict(ran)
+
+
+def test_a_later_manifest_of_an_object_updates_it(check: Check) -> None:
+    """Kubectl applies both, one after the other; a manifest that is refused changes nothing."""
+    policy = vap("p", "configmaps", expression="oldObject == null || object.data.a <= oldObject.data.a + '0'")
+    refused = vap("q", "configmaps", expression="object.data.a != '10'")
+    manifests = [config_map(data={"a": value}) for value in ("1", "1", "10", "100")]
+    ran = check([policy, bind("p"), refused, bind("q")], *manifests)
+
+    assert [("CREATE", "admitted"), ("UPDATE", "admitted"), ("UPDATE", "refused"), ("UPDATE", "refused")] == [
+        (each["operation"], each["verdict"]) for each in list_objects(ran)
+    ]
+
+
+def test_objects_with_one_generate_name_are_objects_of_their_own(check: Check) -> None:
+    """The server makes another name for each."""
+    generated = {**config_map(), "metadata": {"generateName": "settings-", "namespace": "shop"}}
+    ran = check([vap("p", "configmaps", expression="oldObject == null"), bind("p")], generated, generated)
+
+    assert [("CREATE", "admitted")] * 2 == [(each["operation"], each["verdict"]) for each in list_objects(ran)]
+
+
+READS_NAME = "Object{metadata: Object.metadata{labels: {'of': object.metadata.name}}}"
+
+
+def test_mutating_policies_read_no_name_that_the_server_makes(check: Check) -> None:
+    """The server makes it after them: reading it is an error. Validating policies read it."""
+    generated = {**config_map(), "metadata": {"generateName": "settings-", "namespace": "shop"}}
+    named = vap("p", "configmaps", expression="object.metadata.name == request.name")
+
+    assert (1, "refused") == verdict(check(mutation("m", READS_NAME, "configmaps"), generated))
+    assert (0, "admitted") == verdict(check(mutation("m", READS_NAME, "configmaps"), config_map()))
+    assert (0, "admitted") == verdict(check([named, bind("p")], generated))
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ReplicaSet", "podsRefused"), ("StatefulSet", "admitted")])
+def test_only_the_pods_of_a_stateful_set_have_names_when_they_are_mutated(
+    check: Check, kind: str, expected: str
+) -> None:
+    """Other controllers leave the name to the server."""
+    workload = deployment()
+    workload = {**workload, "kind": kind, "spec": {**workload["spec"], "serviceName": "web"}}
+    if kind == "ReplicaSet":
+        del workload["spec"]["serviceName"]
+
+    assert expected == first(check(mutation("m", READS_NAME, "pods"), workload))["verdict"]
+
+
+def test_a_name_that_is_part_of_another_path_is_no_name(check: Check) -> None:
+    """The API server refuses it, and its path would be that of the namespace."""
+    ran = check([vap("p", "configmaps", expression="true"), bind("p")], config_map(".."), config_map())
+
+    assert 3 == ran.code
+    report: Any = ran.report
+    assert ["metadata.name: Invalid value: may not be '..'"] == [gap["why"] for gap in report["gaps"]]
 
 
 def test_unknown_labels_of_a_namespace_are_undecided(check: Check) -> None:

@@ -307,6 +307,25 @@ def test_another_verdict_is_a_difference(packet: Path, assay: Assay) -> None:
     assert "p validation 0 of binding p: the scan has violated; evaluated again: passed" in ran.stdout.decode()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"outcome":"passed"', b'"outcome":"skipped"', "has other verdicts than the packet"),
+        (b'"message":"', b'"message":"not ', "has other findings than verdicts"),
+        (b'"containers":[', b'"hostNetwork":true,"containers":[', "has another object than the one that was evaluated"),
+    ],
+)
+def test_what_readers_see_is_what_was_evaluated(
+    packet: Path, assay: Assay, old: bytes, new: bytes, message: str
+) -> None:
+    """A forger cannot write other verdicts, findings or objects for them beside those that are evaluated."""
+    rebuild(packet, replace_in("items/000001.json", old, new))
+    ran = assay("reperform", packet)
+
+    assert 1 == ran.code
+    assert message in ran.stdout.decode()
+
+
 def test_another_object_is_a_difference(packet: Path, assay: Assay) -> None:
     """The page of the list decides, and not what was written about it."""
 
@@ -326,6 +345,8 @@ def test_another_object_is_a_difference(packet: Path, assay: Assay) -> None:
         (replace_in("population.csv", b"Pod", b"Pud"), "are not those that the seed 's' draws"),
         (replace_in("expected.json", b'"of":"objects"', b'"of":"runs"'), "population.csv is no population of runs"),
         (replace_in("expected.json", b'"kind":"validation"', b'"kind":"x"'), "a verdict names no check"),
+        (lambda parts: parts.update({"items/000002.json": b"{}"}), "items/000002.json is no item of expected.json"),
+        (replace_in("sample.csv", b"Pod", b"Pud"), "sample.csv is not the sample that the seed draws"),
         (lambda parts: parts.pop("expected.json"), "expected.json is missing"),
         (lambda parts: parts.update({"expected.json": b"["}), "expected.json is no JSON document"),
         (lambda parts: parts.update({"cluster.json": b'{"started":1}'}), "cluster.json"),

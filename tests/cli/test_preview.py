@@ -206,6 +206,9 @@ def test_a_gate_is_opt_in(assay: Assay, save: Save, flags: tuple[str, ...], code
         (("--action", "none=Deny"), "no binding with actions has that name"),
         (("--action", "strict=Refuse"), "the actions are Deny, Warn, Audit"),
         (("--action", "strict=Deny,Warn"), "both Deny and Warn"),
+        (("--action", "strict=Deny", "--action", "strict=Warn"), "strict has other actions already: Deny"),
+        (("--bind", "strict", "--bind", "strict=Warn"), "strict has other actions already: Deny"),
+        (("--namespace-label", f"shop={ENFORCE}=high"), "must be one of privileged, baseline, restricted"),
         (("--bind", "none"), "there is no such policy"),
         (("--without", "none"), "There are: strict"),
         (("--namespace-label", "none=a=b"), "namespace none is not in the cluster"),
@@ -225,6 +228,14 @@ def test_a_change_of_nothing_is_an_error(assay: Assay, save: Save, flags: tuple[
 
     assert 2 == ran.code
     assert words in " ".join(ran.stderr.split())
+
+
+def test_a_flag_that_is_given_twice_counts_once(assay: Assay, save: Save) -> None:
+    """The policy is removed by the first one."""
+    save("cluster.yaml", namespace(), *STRICT, BIG)
+    ran = assay("preview", "-q", "--against", "cluster.yaml", "--without", "strict", "--without", "strict")
+
+    assert 0 == ran.code, ran.stderr
 
 
 def test_what_a_snapshot_withholds_is_undecided(assay: Assay, save: Save) -> None:

@@ -71,6 +71,15 @@ def test_every_expected_run_has_a_state(assay: Assay, nights: None) -> None:
     assert 1 == document["other"]["failed"]
 
 
+def test_the_sentences_of_the_register_fit_a_narrow_terminal(
+    assay: Assay, nights: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are as wide as their columns."""
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = assay("runs", "--limit", "1", "--db", "assay.db").stdout.decode().splitlines()
+    assert 50 >= max(map(len, lines[lines.index("") :]))
+
+
 def test_the_register_fits_a_terminal(assay: Assay, nights: None) -> None:
     """Reasons are wrapped below their run."""
     out = assay("runs", *NIGHTLY, "--tolerance", "30m").stdout.decode()

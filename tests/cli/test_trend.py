@@ -44,17 +44,20 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_a_row_for_each_policy(assay: Assay, db: Path) -> None:
-    """Its failing outcomes as a line, and those of the first and the last day; above them the open findings as bars."""
+    """Its failing outcomes as a line, and those of the first and the last day; above them the open findings as bars.
+
+    Both begin with the first day that has a scan.
+    """
     ran = assay("trend", "--days", "5", "--db", db)
 
     title, *bars, _, about, _, head, one, other, _, changes = ran.stdout.decode().splitlines()
     policies = [one, other]
     assert title.endswith("; 3 of 5 days have a scan.")
     assert "Failing outcomes by policy:" == about
-    assert ["", "4 ┤", "  │   ▄", "  │   █", "2 ┤   █", "  │ ▄ █▄", "  │ █ ██", "0 └ ─ ──"] == bars[:-1]
-    assert [day(4)[5:], day(0)[5:]] == bars[-1].split()
+    assert ["", "4 ┤", "  │  ▄", "  │  █", "2 ┤  █", "  │▄ █▄", "  │█ ██", "0 └─ ──"] == bars[:-1]
+    assert [day(3)[5:], day(0)[5:]] == bars[-1].split()
     assert ["POLICY", "DAYS", "FIRST", "LAST"] == head.split()
-    assert ["=1+1         █   -      -", "replicas   ▅ █▅  1      1"] == policies
+    assert ["=1+1        █   -      -", "replicas  ▅ █▅  1      1"] == policies
     assert changes.startswith("3 findings are new and 2 are resolved from")
 
 
@@ -64,7 +67,7 @@ def test_a_row_for_each_day_of_a_policy(assay: Assay, db: Path) -> None:
 
     lines = ran.stdout.decode().splitlines()
     assert "Failing outcomes by day:" == lines[0]
-    assert "2 ┤   █" == lines[2]
+    assert "2 ┤  █" == lines[2]
     assert [["DAY", "VIOLATED"], [day(3), "1"], [day(1), "2"], [day(0), "1"]] == [line.split() for line in lines[11:]]
 
 
@@ -109,12 +112,12 @@ def test_days_with_other_rules_are_marked(assay: Assay, edited: Path) -> None:
     document = assay("trend", "-o", "json", "--db", edited).report
     rows = list(csv.DictReader(io.StringIO(assay("trend", "-o", "csv", "--db", edited).stdout.decode())))
 
-    assert "(rules changed)      ^" in policies
+    assert "(rules changed)     ^" in policies
     sentence = next(line for line in policies if line.startswith("The rules changed on the marked days"))
     assert ", compared with the day before: policies," in sentence
     assert f"{day(0)}  1         changed" in days
     assert 1 == sum("changed" in line for line in days[12:16])
-    assert "       ^" == policies[9]
+    assert "      ^" == policies[9]
     assert [None, [], ["rules", "server"]] == [dig(day, "rulesChanged") for day in as_list(document["days"])]
     assert ["", "false", "true"] == [row["rules_changed"] for row in rows]
     assert 80 >= max(len(line) for line in (*policies, *days) if line != sentence)
@@ -130,7 +133,7 @@ def test_a_terminal_without_blocks_gets_plain_characters(db: Path, tmp_path: Pat
     """The line is of ASCII."""
     ran = assay_process("trend", "--days", "5", "--db", db, home=tmp_path, variables={"PYTHONIOENCODING": "ascii"})
 
-    assert b"replicas   = #=  1      1" in ran.stdout
+    assert b"replicas  = #=  1      1" in ran.stdout
     assert 0 == ran.code
 
 

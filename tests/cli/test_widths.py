@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import orjson
@@ -10,6 +11,8 @@ import pytest
 from rich.cells import cell_len
 
 from scanner.cli.terminal import stdout
+from scanner.report.text.printing import console_of, print_hanging, text_of
+from scanner.report.text.screen import Color
 from tests.cli.conftest import Assay
 from tests.cli.manifests import bound, config_map
 from tests.cli.test_explain import Write
@@ -51,6 +54,14 @@ def run(assay: Assay, write: Write) -> Run:
         return done.stdout.decode()
 
     return ran
+
+
+def test_the_number_of_a_document_stands_beside_its_noun() -> None:
+    """A place in a file is never broken there."""
+    out = StringIO()
+    console = console_of(out, {"COLUMNS": "40"}, Color.NEVER)
+    print_hanging(console, "", text_of(console, "admitted: Pod shop/web  all-of-it.yaml, document 12"))
+    assert ["admitted: Pod shop/web  all-of-it.yaml,", "document 12"] == out.getvalue().splitlines()
 
 
 @pytest.mark.long

@@ -53,11 +53,23 @@ def test_an_update_is_put_to_the_object(api: FakeApi, dry_runs: DryRuns) -> None
 def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryRuns) -> None:
     """The path quotes every character of a name."""
     api.says("/api/v1/namespaces", Reply({}, 201))
-    api.says("/api/v1/namespaces/a%2Fb", Reply({}))
-    dry_runs.create(NAMESPACES, {"metadata": {"name": "a/b"}})
-    dry_runs.update(NAMESPACES, {"metadata": {"name": "a/b"}})
+    api.says("/api/v1/namespaces/a%20b", Reply({}))
+    dry_runs.create(NAMESPACES, {"metadata": {"name": "a b"}})
+    dry_runs.update(NAMESPACES, {"metadata": {"name": "a b"}})
 
-    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%2Fb"] == [request.path for request in api.requests]
+    assert ["/api/v1/namespaces", "/api/v1/namespaces/a%20b"] == [request.path for request in api.requests]
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "a%2Fb"])
+def test_a_name_that_no_object_can_have_is_no_request(api: FakeApi, dry_runs: DryRuns, name: str) -> None:
+    """Its path would be that of another object: `..` names the namespace, not a pod in it."""
+    body: JsonObject = {"metadata": {"name": name, "namespace": "shop"}}
+    assert [None, None] == [dry_runs.read(PODS, *names) for names in (("shop", name), (name, "web"))]
+    for write in (dry_runs.create, dry_runs.update, dry_runs.apply):
+        with pytest.raises(ListFailed, match="no object can have this name"):
+            write(PODS, body)
+
+    assert [] == api.requests
 
 
 def test_no_write_leaves_without_dry_run(api: FakeApi, dry_runs: DryRuns) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from scanner.model.json import Json, JsonObject
@@ -47,3 +50,20 @@ def test_the_order_of_documents_does_not_matter() -> None:
     assert {"parent": {"other": {"text": "n"}}} == first
     assert {"other": {"text": "n"}} == rules.apply(Schema(0, TYPES, NAMES), {"other": {}})
     assert {"name": "x"} == rules.apply(Schema(2, TYPES, NAMES), {"name": "x"})
+
+
+class Weakly(dict[str, Json]):
+    """A document to which a weak reference can be made."""
+
+
+def test_only_the_latest_documents_are_remembered() -> None:
+    """Memory does not grow with the number of documents; the newest result comes back without another walk."""
+    rules, schema = RuleSet({"plain": fill_absent(text="n")}), Schema(0, TYPES, NAMES)
+    documents = [Weakly(other={"number": number}) for number in range(1000)]
+    results = [rules.apply(schema, document) for document in documents]
+    references = [weakref.ref(document) for document in documents]
+
+    assert results[-1] is rules.apply(schema, documents[-1])
+    documents.clear()
+    gc.collect()
+    assert sum(reference() is not None for reference in references) < 300

@@ -10,7 +10,7 @@ from scanner.preview.rule_change import RuleChange
 from scanner.preview.rule_preview import PreviewResult, preview
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.cli.test_check import bind, vap
+from tests.cli.test_check import bind, mutation, vap
 from tests.documents import Document
 from tests.preview.made import RuleSet, make_cluster, store
 from tests.scan.fakes import NOON
@@ -149,6 +149,68 @@ def test_a_pod_of_a_template_has_the_defaults_of_a_pod() -> None:
     """A template is stored without `enableServiceLinks`; the pod that is made of it has the default when a policy reads it."""
     expression = "!has(object.spec.enableServiceLinks) || !object.spec.enableServiceLinks"
     result = flip(strict("pods", expression=expression), [stateful()])
+
+    assert [("db", ["recreate"], 3, 0, True)] == describe(result)
+
+
+NAMES_POD = "Object{metadata: Object.metadata{labels: {'of': object.metadata.name}}}"
+
+
+def test_a_controllers_pod_has_no_name_when_mutating_policies_read_it() -> None:
+    """The server makes the name after them, also when a living pod is created again. A StatefulSet gives its pods names."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    replicated = store("ReplicaSet", "apps/v1", "web", "shop", {"spec": spec})
+    pods = [pod("web-b2c4d", replicated, generateName="web-"), pod("db-0", stateful(), generateName="db-")]
+    expression = "object.metadata.labels.of == object.metadata.name"
+    policies = [*strict("pods", expression=expression), *mutation("m", NAMES_POD, "pods")]
+    cluster = make_cluster(rules(*policies), [ACCOUNT, replicated, stateful(), *pods])
+    added = RuleChange(
+        manifests=tuple(Manifest("m.yaml", each) for each in policies if each["kind"].startswith("Mutating"))
+    )
+    without = make_cluster(rules(), [ACCOUNT, replicated, stateful(), *pods])
+
+    assert [] == describe(preview(cluster, RuleChange(actions={"strict": ("Deny",)}), Options(), NOON))
+    assert [("web", ["recreate"], 1, 1, True)] == describe(preview(without, added, Options(), NOON))
+
+
+def of_daemon_set(generation: str) -> Document:
+    """A DaemonSet whose template is of a generation, without `hostNetwork`."""
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": SPEC}
+    spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template, "updateStrategy": {"type": "OnDelete"}}
+    annotations = {"deprecated.daemonset.template.generation": generation}
+    return store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec}, {"annotations": annotations})
+
+
+@pytest.mark.parametrize(("revision", "expected"), [("db-old", [("db", ["recreate"], 3, 1, True)]), ("db-new", [])])
+def test_pods_of_an_earlier_template_do_not_show_the_next_ones(revision: str, expected: list[Any]) -> None:
+    """A StatefulSet with OnDelete makes the next pod of its new template, which the rule refuses."""
+    labels = {"app": "db", "safe": "yes", "controller-revision-hash": revision}
+    owner = stateful() | {"status": {"updateRevision": "db-new"}}
+    expression = "'safe' in object.metadata.labels"
+    result = flip(strict("pods", expression=expression), [owner, pod("db-0", owner, labels=labels)])
+
+    assert expected == describe(result)
+
+
+@pytest.mark.parametrize(("generation", "expected"), [("1", [("agent", ["recreate"], None, 1, True)]), ("2", [])])
+def test_a_daemon_set_tells_its_template_by_a_generation(generation: str, expected: list[Any]) -> None:
+    """Its pods have the generation of theirs as a label."""
+    labels = {"app": "agent", "safe": "yes", "pod-template-generation": generation}
+    owner = of_daemon_set("2")
+    expression = "'safe' in object.metadata.labels"
+    result = flip(strict("pods", expression=expression), [owner, pod("agent-x", owner, labels=labels)])
+
+    assert expected == describe(result)
+
+
+def test_a_workload_that_a_mutating_policy_refuses_could_not_start_again() -> None:
+    """A mutation that fails denies the request, as a check does."""
+    policies = mutation(
+        "m", "Object{metadata: Object.metadata{labels: {'of': object.metadata.labels['team']}}}", "pods"
+    )
+    added = RuleChange(manifests=tuple(Manifest("m.yaml", each) for each in policies))
+    result = preview(make_cluster(rules(), [ACCOUNT, stateful()]), added, Options(), NOON)
 
     assert [("db", ["recreate"], 3, 0, True)] == describe(result)
 

@@ -33,7 +33,7 @@ from scanner.posture.history.scan_diff import (
 )
 from scanner.report.diff import json as diff_json
 from scanner.report.diff import markdown, table
-from scanner.report.diff.words import rule_lines
+from scanner.report.diff.words import message_lines, rule_lines
 
 from .records import BEFORE, FINISHED, HOSTILE, STARTED, check
 from .test_json import strict
@@ -194,6 +194,29 @@ def test_the_table_fits_a_terminal() -> None:
     rule = RuleDifference(RuleKind.POLICY, VAP, "long", spec("true"), spec(expression))
     for diff in (ORDINARY, INCOMPARABLE, difference(CHANGED, rules=(rule,))):
         assert 80 >= max(map(len, table.lines(diff, None)))
+
+
+def test_a_long_line_of_a_rule_ends_after_a_mark() -> None:
+    """No name is broken."""
+    expression = "object.spec.template.spec.containers.all(c, quantity(c.resources.limits.memory).compareTo(quantity('4Gi')) <= 0)"
+    rule = RuleDifference(RuleKind.POLICY, VAP, "long", spec("true"), spec(expression))
+    lines = list(table.lines(difference(rules=(rule,)), None))
+    begin = next(number for number, line in enumerate(lines) if "containers.all" in line)
+    assert ["quantity(c.", "resources.limits.memory).compareTo(quantity('4Gi')) <= 0)"] == [
+        lines[begin].split()[-1],
+        lines[begin + 1].strip(),
+    ]
+
+
+def test_a_message_has_no_expression() -> None:
+    """Unless two messages differ in the expression alone."""
+    one, other = (f"expression '{text}' resulted in error: no such key: limits" for text in ("a < 1", "a < 2"))
+    new = replace(NEW, now=replace(VIOLATED, message=one))
+    assert [("", "evaluation fails: no such key: limits")] == list(message_lines(new))
+    fails = replace(CHANGED, before=VIOLATED, now=replace(VIOLATED, message=other))
+    assert [("-", VIOLATED.message), ("+", "evaluation fails: no such key: limits")] == list(message_lines(fails))
+    edited = replace(CHANGED, before=new.now, now=fails.now)
+    assert [("-", one), ("+", other)] == list(message_lines(edited))
 
 
 def test_the_limit_counts_the_rest() -> None:

@@ -9,6 +9,7 @@ dropped: the verdict stands without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from itertools import islice
 
 from scanner import cel
@@ -55,11 +56,20 @@ _KEPT = 64
 _CANCELLED, _INTERRUPTED = "operation cancelled", "operation interrupted"
 
 
+class EvidenceParts(StrEnum):
+    """The parts of the evidence that a caller needs: none, the reasons, or the excerpt of the object as well."""
+
+    NONE = "none"
+    REASONS = "reasons"
+    ALL = "all"
+
+
 def collect_evidence(
     invocation_result: InvocationResult,
     check_result: CheckResult,
     bound: BoundPolicy,
     inputs: Mapping[str, object] | None = None,
+    parts: EvidenceParts = EvidenceParts.ALL,
 ) -> Evidence:
     """The reasons of a violation or an error, at most `MOST`, without secrets.
 
@@ -67,9 +77,9 @@ def collect_evidence(
     exceeded cost limit, and if a second evaluation has another result. Never raises.
     """
     outcome = check_result.outcome
-    if not isinstance(outcome, Violated | Errored):
+    if not isinstance(outcome, Violated | Errored) or parts is EvidenceParts.NONE:
         return NO_EVIDENCE
-    of = invocation_result, check_result, outcome, bound, inputs
+    of = invocation_result, check_result, outcome, bound, inputs, parts
     try:
         try:
             return _collect(*of)
@@ -80,11 +90,13 @@ def collect_evidence(
         return Evidence((Reason("", why, erred=True),))
 
 
-def _show_fields(invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy) -> Evidence:
+def _show_fields(
+    invocation_result: InvocationResult, fields: Sequence[FieldPlace], bound: BoundPolicy, parts: EvidenceParts
+) -> Evidence:
     """The evidence of a language without expressions: the values of fields that it names."""
     redaction, places = EvidenceRedaction(invocation_result, bound.compiled), fields[:MOST]
     content = _select_reasons([redaction.redact_field(place) for place in places], len(fields) - len(places), places)
-    return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
+    return _join(content, invocation_result, parts)
 
 
 class _LatestEvidence:
@@ -107,29 +119,38 @@ class _LatestEvidence:
 _LATEST = _LatestEvidence()
 
 
+def _join(content: EvidenceContent, invocation_result: InvocationResult, parts: EvidenceParts) -> Evidence:
+    return _LATEST.get(content, make_excerpt(invocation_result, content.trail) if parts is EvidenceParts.ALL else "")
+
+
 def _collect(
     invocation_result: InvocationResult,
     check_result: CheckResult,
     outcome: Violated | Errored,
     bound: BoundPolicy,
     inputs: Mapping[str, object] | None,
+    parts: EvidenceParts,
 ) -> Evidence:
     check = check_result.check
     if check_result.fields:
-        return _show_fields(invocation_result, check_result.fields, bound)
+        return _show_fields(invocation_result, check_result.fields, bound, parts)
     if _CANCELLED in outcome.message or _INTERRUPTED in outcome.message:  # it exceeded a cost limit
         return _LATEST.get(NO_CONTENT, "")
     if inputs is not None and not _CACHE.repeats(check, bound.compiled):
         direct = _find_direct_parts(check, outcome, bound, inputs)
-        evidence = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs)
+        evidence = None if direct is None else _explain_parts(direct, invocation_result, bound, inputs, parts)
         if evidence is not None:
             return evidence
     content = _explain(invocation_result, check, outcome, bound, inputs)
-    return _LATEST.get(content, make_excerpt(invocation_result, content.trail))
+    return _join(content, invocation_result, parts)
 
 
 def _explain_parts(
-    direct: cel.DirectParts, invocation_result: InvocationResult, bound: BoundPolicy, inputs: Mapping[str, object]
+    direct: cel.DirectParts,
+    invocation_result: InvocationResult,
+    bound: BoundPolicy,
+    inputs: Mapping[str, object],
+    parts: EvidenceParts,
 ) -> Evidence | None:
     """The evidence of a violation by the parts of its expression: policies often fail for the same value of an object."""
     redaction = EvidenceRedaction(invocation_result, bound.compiled)
@@ -139,7 +160,7 @@ def _explain_parts(
         if reasons is None:
             return None
         content = _redact(reasons, 0, redaction)
-        evidence = _LATEST.get(content, make_excerpt(invocation_result, content.trail))
+        evidence = _join(content, invocation_result, parts)
         redaction.keep_evidence(direct, inputs, evidence)
     return evidence
 
@@ -221,4 +242,4 @@ def _agrees(value: cel.Value | cel.EvaluationError, outcome: Violated | Errored)
     return value is not True and not isinstance(value, cel.EvaluationError)
 
 
-__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "Reason", "collect_evidence"]
+__all__ = ["MOST", "NO_EVIDENCE", "Evidence", "EvidenceParts", "Reason", "collect_evidence"]

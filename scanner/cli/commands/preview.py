@@ -160,9 +160,9 @@ class ChangeFlags(FlagGroup):
         change = RuleChange(
             manifests=(*files.manifests, *params.manifests),
             params=frozenset(each.source for each in params.manifests),
-            bound=dict(_parse_actions("--bind", text, "Deny") for text in self.bind),
-            actions=dict(_parse_actions("--action", text) for text in self.actions),
-            without=self.without,
+            bound=_parse_all_actions("--bind", self.bind, "Deny"),
+            actions=_parse_all_actions("--action", self.actions),
+            without=tuple(dict.fromkeys(self.without)),
             namespace_labels=parse_namespace_labels(self.namespace_label),
             version=parse_kubernetes_version(self.version),
         )
@@ -172,6 +172,16 @@ class ChangeFlags(FlagGroup):
                 "--namespace-label or --kubernetes-version"
             )
         return change
+
+
+def _parse_all_actions(flag: str, texts: Sequence[str], default: str = "") -> dict[str, tuple[Action, ...]]:
+    """The actions of each name. Raises UsageError as `_parse_actions` does, and for other actions of one name."""
+    actions: dict[str, tuple[Action, ...]] = {}
+    for text in texts:
+        name, named = _parse_actions(flag, text, default)
+        if actions.setdefault(name, named) != named:
+            raise UsageError(f"{flag} {text}: {name} has other actions already: {','.join(actions[name])}")
+    return actions
 
 
 def _parse_actions(flag: str, text: str, default: str = "") -> tuple[str, tuple[Action, ...]]:

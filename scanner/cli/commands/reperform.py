@@ -30,6 +30,7 @@ def command(
         [
             f"Packet {packet} has the SHA-256 {result.sha256}, and is whole.",
             f"It has {len(result.results)} items of {result.subject}; the rule draws the same items again.",
+            "sample.csv and items/ agree with it; index.html, rule.txt and the history of findings were not compared.",
             f"Made by Assay {result.made_by}, evaluated again by Assay {__version__}.",
             "",
             *(Code(line) if line.startswith(" ") else line for line in describe(result.results)),

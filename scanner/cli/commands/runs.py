@@ -157,11 +157,13 @@ def _print_register(document: RegisterDocument, output: OutputForm, limit: int |
     from dataclasses import replace
 
     from scanner.report.runs import json, tables
+    from scanner.report.text.screen import width_of
 
     if output is OutputForm.JSON:
         text(json.register_lines(replace(document, limit=limit)))
     elif document.entries:
-        text(tables.register_lines(replace(document, limit=limit or _SHOWN)))
+        width = width_of(sys.stdout, os.environ)
+        text(tables.register_lines(replace(document, limit=limit or _SHOWN), width))
 
 
 def _print_sheet(sheet: RunSheet, output: OutputForm) -> None:

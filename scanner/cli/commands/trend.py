@@ -225,10 +225,12 @@ def _print_policies(trend: TrendOfPolicies, period: TrendPeriod) -> None:
     first, last = recorded[0].day, recorded[-1].day
     scanned, asked = len(recorded), len(list(period))
     sentences([f"Open findings, {period.first} to {period.last}; {scanned} of {asked} days have a scan.", ""])
-    _print_bars({day.day: day.findings for day in recorded}, recorded, period)
+    # Without the days before the first scan, which would be empty columns.
+    shown = TrendPeriod(first, period.last)
+    _print_bars({day.day: day.findings for day in recorded}, recorded, shown)
     text(["", "Failing outcomes by policy:", ""])
     numbers = {name: (counts.get(first), counts.get(last)) for name, counts in trend.failing.items()}
-    groups = _group_days(period, _find_room(numbers))
+    groups = _group_days(shown, _find_room(numbers))
     rows = (
         (_shorten(name), _draw_line(trend.failing[name], groups), *map(_format_number, ends))
         for name, ends in numbers.items()
@@ -272,7 +274,7 @@ def _print_days(trend: TrendOfDays, period: TrendPeriod) -> None:
         for day, counts in outcomes.items()
     }
     text(["Failing outcomes by day:", ""])
-    _print_bars(failing, recorded, period)
+    _print_bars(failing, recorded, TrendPeriod(recorded[0].day, period.last))
     text([""])
     columns = (*dict.fromkeys(_list_columns().values()), _DEPENDS, _OTHER)
     shown = [name for name in columns if any(counts[name] for counts in counted.values())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from scanner.model.population import ExaminedObject, MatchedCheck, RecordedObject
     from scanner.model.scans.scan import ScanRecord
     from scanner.model.scans.stored_finding import StoredFinding
-    from scanner.proof.reperformance import ItemResult
+    from scanner.proof.reperformance import ExpectedItem, ItemResult
+    from scanner.proof.sampling import Sample
     from scanner.proof.verdicts import ObjectName, Replay
     from scanner.report.document.document import Document
     from scanner.report.formats.samples import SampleDescription
@@ -210,12 +212,12 @@ class PacketResult(NamedTuple):
 def reperform(path: Path) -> PacketResult:
     """Evaluate the items of a packet again, and draw its sample again. Raises UsageError for a packet that cannot be used."""
     from scanner.cluster.snapshots.archive import FORMAT, PACKET
-    from scanner.cluster.snapshots.replay import ReplayedCluster
+    from scanner.cluster.snapshots.packets import ChosenObjects
     from scanner.proof.reperformance import compare, read_items
     from scanner.report.formats.samples import POPULATION_FILE
     from scanner.report.html.packet import EXPECTED_FILE
 
-    packet = ReplayedCluster(path, form=PACKET)
+    packet = ChosenObjects(path, PACKET)
     try:
         archive = packet.archive
         expected = archive.read_json(EXPECTED_FILE)
@@ -229,11 +231,56 @@ def reperform(path: Path) -> PacketResult:
         if [item.id for item in drawn.items] != [item.id for item in items]:
             archive.fail(f"its items are not those that the seed {request.seed!r} draws from {POPULATION_FILE}")
         replay = evaluate_again(packet, packet, [item.object for item in items])
+        _reject_other_sample(packet, drawn)
+        compared = compare(items, replay, policies)
+        results = tuple(_compare_part(packet, place, each) for place, each in enumerate(compared, 1))
         made_by = as_text(dig(archive.read_json(FORMAT), "assay"))
         subject = as_text(dig(expected, "sample", "subject"))
-        return PacketResult(archive.sha256, made_by, subject, compare(items, replay, policies))
+        return PacketResult(archive.sha256, made_by, subject, results)
     finally:
         packet.close()
+
+
+def _reject_other_sample(packet: ChosenObjects, drawn: Sample) -> None:
+    """Fail for a packet whose readers see another sample than the one that is evaluated again."""
+    from scanner.report.formats.samples import SAMPLE_FILE, write_sample
+    from scanner.report.html.packet import EXPECTED_FILE, ITEM_FILE
+
+    archive, sample = packet.archive, BytesIO()
+    write_sample(drawn, sample)
+    if archive.read(SAMPLE_FILE) != sample.getvalue():
+        archive.fail(f"{SAMPLE_FILE} is not the sample that the seed draws")
+    if (further := ITEM_FILE.format(len(drawn.items) + 1)) in archive:
+        archive.fail(f"{further} is no item of {EXPECTED_FILE}")
+
+
+def _compare_part(packet: ChosenObjects, place: int, result: ItemResult) -> ItemResult:
+    """The result of an item, which differs if the part for readers has another object or other verdicts. Raises UsageError."""
+    from scanner.proof.reperformance import ItemState
+    from scanner.report.html.packet import ITEM_FILE
+
+    item, name = result.item, ITEM_FILE.format(place)
+    part, expected = packet.archive.read_json(name), item.to_json()
+    differences = []
+    if any(dig(part, key) != expected[key] for key in ("id", "verdicts")) or dig(part, "order") != place:
+        differences.append(f"{name} has other verdicts than the packet")
+    if sorted(map(_describe_finding, as_list(dig(part, "findings")))) != sorted(_list_failures(item)):
+        differences.append(f"{name} has other findings than verdicts")
+    if item.object in packet.bodies and dig(part, "object") != packet.bodies[item.object]:
+        differences.append(f"{name} has another object than the one that was evaluated")
+    if not differences:
+        return result
+    return replace(result, state=ItemState.DIFFERS, differences=(*result.differences, *differences))
+
+
+def _list_failures(item: ExpectedItem) -> Iterator[tuple[str, ...]]:
+    for verdict in item.verdicts:
+        if verdict.outcome not in ("passed", "skipped"):
+            yield (verdict.check.language, verdict.check.policy, verdict.check.binding, verdict.outcome, verdict.detail)
+
+
+def _describe_finding(finding: Json) -> tuple[str, ...]:
+    return tuple(as_text(dig(finding, key)) for key in ("language", "policy", "binding", "outcome", "message"))
 
 
 def _read_policies(value: Json) -> frozenset[PolicyKey] | None:

@@ -16,7 +16,7 @@ from scanner.cluster.definitions import builtin_kinds
 from scanner.cluster.requests.session import ApiSession, HttpResponse, NoResponse, Requester
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import JsonObject, as_list, as_text, dig
-from scanner.model.resource import Kind, UserInfo, build_user_info
+from scanner.model.resource import Kind, UserInfo, build_user_info, find_name_fault
 
 if TYPE_CHECKING:
     from scanner.parity import Response
@@ -56,6 +56,8 @@ class DryRuns:
 
     def read(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
         """See Writer. Raises ListFailed and ClusterError."""
+        if not name or find_name_fault(namespace) or find_name_fault(name):
+            return None  # no object has the name, and its URL would be another one
         answer = self._send(lambda: self._session.get(_make_path(kind, namespace, name)), f"{kind.resource} {name}")
         if answer.status == _NOT_FOUND:
             return None
@@ -122,7 +124,11 @@ def _list_groups(user: UserInfo) -> tuple[str, ...]:
 
 
 def _get_names(body: JsonObject) -> tuple[str, str]:
-    return as_text(dig(body, "metadata", "namespace")), as_text(dig(body, "metadata", "name"))
+    """The namespace and the name of an object. Raises ListFailed for one that no object can have: its URL would be another one."""
+    namespace, name = (as_text(dig(body, "metadata", field)) for field in ("namespace", "name"))
+    if fault := find_name_fault(namespace) or find_name_fault(name):
+        raise ListFailed("failed", f"no object can have this name: it {fault}")
+    return namespace, name
 
 
 def _make_response(answer: HttpResponse) -> Response:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from scanner.audit.items import decode_items
-from scanner.cluster.snapshots.archive import PACKET, SnapshotWriter
+from scanner.cluster.snapshots.archive import PACKET, SNAPSHOT, ArchiveForm, SnapshotWriter
 from scanner.cluster.snapshots.replay import ReplayedCluster, narrow
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, Page
@@ -22,9 +22,9 @@ _IDENTITY: Final = ("namespace", "name", "uid")
 class ChosenObjects(ReplayedCluster):
     """The cluster of a snapshot, of which only some objects are listed after `choose`. Lists before that are whole: those of rules."""
 
-    def __init__(self, path: Path) -> None:
-        """Open and verify a snapshot. Raises UsageError."""
-        super().__init__(path)
+    def __init__(self, path: Path, form: ArchiveForm = SNAPSHOT) -> None:
+        """Open and verify a snapshot or a packet. Raises UsageError."""
+        super().__init__(path, form=form)
         self._chosen: frozenset[Name] | None = None
         self.bodies: dict[Name, JsonObject] = {}
         """The chosen objects that were listed, as the snapshot has them."""

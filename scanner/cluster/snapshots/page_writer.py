@@ -6,6 +6,7 @@ grow with the cluster. Row 17: without this process a scan with a snapshot takes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
 import orjson
 
-from scanner.audit.items import decode_item, find_item_fault, split_items
+from scanner.audit.items import decode_item, find_item_fault, may_have_long_numbers, split_items
 from scanner.audit.secret_values import is_secret
 from scanner.audit.simple_withholding import withhold_simply
 from scanner.audit.withholding import withhold
 from scanner.cluster.snapshots.archive import SnapshotWriter, partial_path
 from scanner.errors import UsageError
-from scanner.model.json import as_object
+from scanner.model.json import Json, as_object
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.model.withheld import Place
 from scanner.scan.documents import is_policy, names_policy_kind
@@ -213,8 +214,9 @@ def redact_page(page: Page, *, metadata_only: bool = False) -> tuple[bytes, int]
         return b'{"items":0}', 0
     items: list[bytes] = []
     withheld: dict[str, list[Place]] = {}
+    read_item = decode_item if may_have_long_numbers(page.data) else orjson.loads
     for index, text in enumerate(texts):
-        item, places = _redact_item(page.kind, text, metadata_only=metadata_only)
+        item, places = _redact_item(page.kind, text, read_item, metadata_only=metadata_only)
         items.append(item)
         if places:
             withheld[str(index)] = places
@@ -222,9 +224,11 @@ def redact_page(page: Page, *, metadata_only: bool = False) -> tuple[bytes, int]
     return b'{"withheld":%b,"items":[%b]}' % (orjson.dumps(withheld), b",".join(items)), number
 
 
-def _redact_item(kind: Kind, text: memoryview, *, metadata_only: bool) -> tuple[bytes, list[Place]]:
+def _redact_item(
+    kind: Kind, text: memoryview, read_item: Callable[[memoryview], Json], *, metadata_only: bool
+) -> tuple[bytes, list[Place]]:
     try:
-        item = decode_item(text)
+        item = read_item(text)
     except ValueError:
         return _UNREADABLE, []
     if not isinstance(item, dict) or find_item_fault(kind, item, metadata_only=metadata_only):
@@ -236,6 +240,6 @@ def _redact_item(kind: Kind, text: memoryview, *, metadata_only: bool) -> tuple[
         simple = withhold_simply(item)
         if simple:
             return simple
-        resource = resource_of(kind, as_object(decode_item(text)))
+        resource = resource_of(kind, as_object(read_item(text)))
     places = withhold(resource, is_policy=is_shown)
     return orjson.dumps(resource.body), list(places)

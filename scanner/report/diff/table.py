@@ -45,6 +45,7 @@ _LONGEST: Final = 300
 _RULE_LINES: Final = 40
 _GAPS: Final = 10
 _ROW: Final = "      "
+_BREAKS: Final = " ./,(:"
 
 
 class _RuleLine(NamedTuple):
@@ -171,12 +172,22 @@ def _rule(difference: RuleDifference) -> Iterator[str | _RuleLine]:
 
 def _fold(line: str, width: int) -> Iterator[str]:
     """A line of a diff; the rest of a long one follows below, further to the right."""
-    room = width - len(_ROW)
-    yield f"{_ROW}{line[:room]}".rstrip()
-    rest = line[room:]
-    while rest:
-        yield f"{_ROW}    {rest[: room - 4]}".rstrip()
-        rest = rest[room - 4 :]
+    indent, room = _ROW, width - len(_ROW)
+    while True:
+        end = _find_break(line, room)
+        yield f"{indent}{line[:end]}".rstrip()
+        line = line[end:]
+        if not line:
+            return
+        indent, room = f"{_ROW}    ", width - len(_ROW) - 4
+
+
+def _find_break(line: str, room: int) -> int:
+    """The place at which a line of a program ends: after a space or a mark, unless that leaves half of the room empty."""
+    if len(line) <= room:
+        return len(line)
+    end = max(line.rfind(each, 0, room) for each in _BREAKS) + 1
+    return end if end > room // 2 else room
 
 
 def _wrap(line: str, width: int) -> Iterator[str]:

@@ -30,7 +30,7 @@ from scanner.report.document.waivers import waiver_text
 from scanner.report.text.numbers import join_texts, plural
 from scanner.report.text.scope import EVERYTHING, exclusions_of, scope_of
 from scanner.report.text.times import stamp
-from scanner.report.text.titles import ACTION_WORDS, CAUSES, RESOLUTIONS, RULES_KINDS
+from scanner.report.text.titles import ACTION_WORDS, CAUSES, RESOLUTIONS, RULES_KINDS, without_expression
 
 RULES_CHANGED: Final[Mapping[CauseKind, str]] = {
     **RULES_KINDS,
@@ -78,8 +78,17 @@ def rule_change(difference: RuleDifference) -> RuleChange:
 
 def scan_title(scan: Scan) -> str:
     """The id, the end and the state of a scan."""
+    return f"{scan.id} of {stamp(scan.finished_at)}{_name_state(scan)}"
+
+
+def choice_title(scan: Scan) -> str:
+    """The same in a list of scans, of which a reader chooses by date, and a narrow field shows the begin."""
+    return f"{stamp(scan.finished_at)}{_name_state(scan)}, {scan.id}"
+
+
+def _name_state(scan: Scan) -> str:
     state = "" if scan.state is ScanState.COMPLETE else f", {scan.state.value}"
-    return f"{scan.id} of {stamp(scan.finished_at)}{state}{', preview' if scan.preview else ''}"
+    return f"{state}{', preview' if scan.preview else ''}"
 
 
 class DiffWarning(NamedTuple):
@@ -227,15 +236,18 @@ def state_words(state: ProblemState) -> str:
 
 
 def message_lines(problem: DifferingProblem) -> Iterator[tuple[str, str]]:
-    """The messages of a problem: `-` before that of the earlier scan, `+` before that of the later one, if they differ."""
-    before, now = problem.before, problem.now
-    if before and now and before.message != now.message:
-        yield "-", before.message
-        yield "+", now.message
-        return
-    state = now or before
-    if state and state.message:
-        yield "", state.message
+    """The messages of a problem: `-` before that of the earlier scan, `+` before that of the later one, if they differ.
+
+    An expression whose evaluation failed is left out, unless the messages differ in it alone.
+    """
+    before, now = (without_expression(state.message) if state else "" for state in (problem.before, problem.now))
+    if problem.before and problem.now and problem.before.message != problem.now.message:
+        if before == now:
+            before, now = problem.before.message, problem.now.message
+        yield "-", before
+        yield "+", now
+    elif message := now or before:
+        yield "", message
 
 
 def rule_lines(difference: RuleDifference) -> list[str]:
@@ -348,7 +360,8 @@ def _row(change: str, number: int, problem: WaivedProblem) -> WaiverRow:
 
 def counts_text(changes: WaiverChanges) -> str:
     """The numbers of problems that are no longer waived, and of those waived since."""
-    return f"{len(changes.no_longer):,} {NO_LONGER}, {len(changes.waived):,} {WAIVED}"
+    numbers = (len(changes.no_longer), NO_LONGER), (len(changes.waived), WAIVED)
+    return join_texts(f"{number:,} {change}" for number, change in numbers if number)
 
 
 def changes_json(changes: WaiverChanges) -> dict[str, Json]:

@@ -34,6 +34,7 @@ from scanner.report.text.names import owner_title
 from scanner.report.text.times import iso
 
 EXPECTED_FILE: Final = "expected.json"
+ITEM_FILE: Final = "items/{:06}.json"
 PAGE_FILE: Final = "index.html"
 CHECK_FILE: Final = "check.txt"
 _LONGEST: Final = 2_000
@@ -94,7 +95,7 @@ class Packet:
         yield samples.RULE_FILE, "".join(f"{line}\n" for line in self.description.lines()).encode()
         yield EXPECTED_FILE, dump(self._expected())
         for place, part in enumerate(self.parts, 1):
-            yield f"items/{place:06}.json", dump(self._item(place, part))
+            yield ITEM_FILE.format(place), dump(self._item(place, part))
         yield CHECK_FILE, "".join(f"{line}\n" for line in self.how_to_check()).encode()
         yield PAGE_FILE, self._page().encode("utf-8", "backslashreplace")
 
@@ -128,7 +129,8 @@ class Packet:
         yield "Check that the packet is whole, and evaluate its items again, without network and database:"
         yield "  assay reperform PACKET.zip"
         yield "Exit code 0: every verdict is reproduced. 1: a verdict differs. 3: the redaction prevents some. 2: the packet is damaged."
-        yield "The command also draws the sample again from population.csv and the seed."
+        yield "The command also draws the sample again from population.csv and the seed, and compares sample.csv and items/ with the result."
+        yield "index.html, rule.txt and the history in items/ are what the sender's database has: nothing in the packet proves them."
         yield (
             "Without Assay: trailer.json has the SHA-256 of the bytes of each member; rule.txt has the rule of the sample, which "
             "needs SHA-256 alone; items/ has each object, and its verdicts with the values that decided."

@@ -38,8 +38,9 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _THOUSAND: Final = 1000
 
 
-def register_lines(document: RegisterDocument) -> Iterator[str]:
+def register_lines(document: RegisterDocument, width: int = _WIDTH) -> Iterator[str]:
     """The lines of the register: an entry for each expected time and each other run, with the reason below it."""
+    width = min(width, _WIDTH)
     expects = document.expectation is not None
     head = ("STATE", "RUN", "STARTED", "EXIT", "CLUSTER")
     rows = [(("EXPECTED",) if expects else ()) + head, *(_row(entry, expects) for entry in document.shown_entries)]
@@ -48,9 +49,9 @@ def register_lines(document: RegisterDocument) -> Iterator[str]:
     yield lines[0]
     for line, entry in zip(lines[1:], document.shown_entries, strict=True):
         yield line
-        yield from _wrap("; ".join(map(visible, entry.why)), "    ")
+        yield from _wrap("; ".join(map(visible, entry.why)), "    ", width)
     yield ""
-    yield from _wrap(summary(document))
+    yield from _wrap(summary(document), width=width)
 
 
 def _row(entry: RegisterEntry, expects: bool) -> tuple[str, ...]:  # noqa: FBT001 - whether the first column exists

@@ -54,8 +54,8 @@ _SHORT: Final = 9
 _ROOM: Final = 16
 _GAP: Final = 2
 
-_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|d|h|min|s)(?!\w))")
-"""The space between a number and its unit."""
+_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|d|h|min|s)(?!\w))|(?<=\bdocument) (?=\d)")
+"""The space between a number and its unit, and between the noun and the number of a document in a file."""
 _JOINT: Final = "\ue000"
 """Stands for a space at which no line may end: `visible` leaves it in no text, and rich ends lines at no-break spaces."""
 _BREAK: Final = "\ue001 "
@@ -89,7 +89,7 @@ def print_line(console: Console, sentence: str, style: str = "") -> None:
 def print_hanging(console: Console, begin: str, text: Text, hang: int = 0) -> None:
     """Print text after `begin`; the lines after the first are indented by its width and `hang` columns.
 
-    No line ends between a number and its unit, and a word that is wider than a line is broken after a part of it.
+    No line ends between a number and its noun, and a word that is wider than a line is broken after a part of it.
     """
     indent = " " * (cell_len(begin) + hang)
     joined = text.copy()

@@ -243,16 +243,19 @@ _FAILED: Final = "failed expression: "
 _ERRORED: Final = re.compile(r"expression '.*' resulted in error: (.+)", re.DOTALL)
 
 
+def without_expression(message: str) -> str:
+    """The message of an evaluation that failed, without its expression; another message as it is."""
+    errored = _ERRORED.fullmatch(message)
+    return f"evaluation fails: {errored[1]}" if errored else message
+
+
 def sentence_of(finding: Finding, title: str) -> str:
     """What is wrong, on one line, for a list: the message, but without an expression; a policy without messages has its `title`.
 
     The messages that the API server makes of an expression are those of `admission.results` and `admission.cost_budget`.
     """
     message = finding.outcome.message
-    if message.startswith(_FAILED):
-        message = title
-    elif errored := _ERRORED.fullmatch(message):
-        message = f"evaluation fails: {errored[1]}"
+    message = title if message.startswith(_FAILED) else without_expression(message)
     excepted = f" [excepted by {finding.excepted_by}]" if finding.excepted_by else ""
     return f"{'; '.join(' '.join(line.split()) for line in message.splitlines())}{excepted}"
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan, ScanState
-from scanner.report.diff.words import scan_title
+from scanner.report.diff.words import choice_title
 from scanner.report.html.templates import served_findings_link
 from scanner.store import SqlReader
 from scanner.store.catalog.clusters import StoredCluster
@@ -171,10 +171,10 @@ class _Field(NamedTuple):
 def _make_field(name: str, side: Side | None) -> _Field:
     if side is None:
         return _Field(name)
-    offered = [(f"{side.key}/scans/{scan.id}", scan_title(scan)) for scan in side.scans]
+    offered = [(f"{side.key}/scans/{scan.id}", choice_title(scan)) for scan in side.scans]
     chosen = f"{side.key}/{side.written}" if side.written else side.key
     if side.written and chosen not in dict(offered):
-        offered.insert(0, (chosen, scan_title(side.counts.scan)))
+        offered.insert(0, (chosen, choice_title(side.counts.scan)))
     return _Field(name, chosen, side.cluster.name, tuple(offered))
 
 

@@ -24,6 +24,7 @@ from scanner.report.diff.words import (
     DIFF_CAUSES,
     also_words,
     change_words,
+    choice_title,
     circumstances,
     count_findings,
     count_problems,
@@ -33,7 +34,6 @@ from scanner.report.diff.words import (
     incomparable_values,
     message_lines,
     rules_sentence,
-    scan_title,
     state_words,
     waiver_rows,
     warnings,
@@ -252,7 +252,7 @@ class ComparePages:
         return {
             "wanted": _Wanted(*(scan.id for scan in chosen)) if chosen else _Wanted("", ""),
             "days": [f"{scan.finished_at or scan.started_at:%Y-%m-%d}" for scan in chosen] or ["", ""],
-            "choices": [_Choice(scan.id, scan_title(scan)) for scan in newest_first],
+            "choices": [_Choice(scan.id, choice_title(scan)) for scan in newest_first],
             "periods": [
                 ("The scan before", path),
                 *((period.title, query_link(path, {"since": name})) for name, period in PERIODS.items()),
