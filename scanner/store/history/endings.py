@@ -275,7 +275,8 @@ class Endings:
 
     def _find_depending_on_user(self, scan: int, numbers: Sequence[int]) -> list[int]:
         """The findings whose outcome depended on the user of a scan's requests."""
-        checks = select_numbers(self._connection, sorted(read_tallied_checks(self._connection, scan, requester=True)))
+        tallied = read_tallied_checks(self._connection, scan)
+        checks = select_numbers(self._connection, sorted(check for check, depends in tallied.items() if depends))
         depending: list[int] = []
         for portion in chunks(numbers):
             chosen = is_among(self._connection, FINDINGS.c.id, portion) & FINDINGS.c.check.in_(checks)

@@ -197,8 +197,8 @@ class _Keys:
 
     def __init__(self, connection: Connection, scan: int) -> None:
         """Read which checks of a scan depend on the requester."""
-        self._requester = read_tallied_checks(connection, scan, requester=True)
-        self._checks = read_checks(connection, read_tallied_checks(connection, scan))
+        self._requester = read_tallied_checks(connection, scan)
+        self._checks = read_checks(connection, self._requester)
 
     def key_of(self, place: _CheckPlace, outcome: OutcomeName) -> TallyKey:
         """The key of the objects of a check and a kind with one outcome."""
@@ -213,6 +213,6 @@ class _Keys:
             kind=place.kind,
             namespace="",
             outcome=outcome,
-            requester=place.check in self._requester,
+            requester=self._requester[place.check],
             language=check.language,
         )

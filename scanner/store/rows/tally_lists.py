@@ -135,10 +135,11 @@ def read_tally_set(connection: Connection, number: int) -> RowIdSet:
     return unpack_row_ids(connection.execute(select(TALLY_SETS.c.lists).where(TALLY_SETS.c.id == number)).scalar())
 
 
-def read_tallied_checks(connection: Connection, scan: int, *, requester: bool = False) -> frozenset[int]:
-    """The ids of the checks that have tallies in a scan; with `requester`, of those that depend on the requester."""
-    checks: set[tuple[int, int]] = set()
+def read_tallied_checks(connection: Connection, scan: int) -> dict[int, bool]:
+    """The checks that have tallies in a scan, by id, and whether each depends on the requester."""
+    checks: dict[int, bool] = {}
     for _, content in _read_lists_of_scan(connection, scan):
-        _, steps, _, _, _, depends = orjson.loads(zlib.decompress(content))
-        checks.update(zip(accumulate(steps), depends, strict=True))
-    return frozenset(check for check, depends in checks if depends or not requester)
+        _, steps, _, _, _, requester = orjson.loads(zlib.decompress(content))
+        for check, depends in set(zip(accumulate(steps), requester, strict=True)):
+            checks[check] = checks.get(check, False) or bool(depends)
+    return checks
