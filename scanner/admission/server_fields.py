@@ -42,6 +42,11 @@ _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
         ("spec", name) for name in ("username", "uid", "groups", "extra")
     ),
 }
+# Fields that the server sets from the cluster or the clock.
+_CHOSEN: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
+    ("", "Service"): (("spec", "ipFamilies"),),
+    ("", "PersistentVolume"): (("status", "lastPhaseTransitionTime"),),
+}
 
 
 def list_fields_set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
@@ -56,7 +61,8 @@ def list_fields_to_be_set(kind: Kind, body: JsonObject) -> Iterator[Path]:
     """The paths of a new object that are not set yet, and that the server sets before policies validate it."""
     family = (kind.group, kind.kind)
     yield from (("metadata", name) for name in ("uid", "creationTimestamp", "generation", "managedFields"))
-    yield from (path for path in ALLOCATED.get(family, ()) if drop_at(body, path) == body)
+    unset = (*ALLOCATED.get(family, ()), *_CHOSEN.get(family, ()))
+    yield from (path for path in unset if drop_at(body, path) == body)
     yield from _SIGNED.get(family, ())
 
 

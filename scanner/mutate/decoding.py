@@ -47,10 +47,15 @@ def _decode(schema: Schema, document: JsonObject, live: JsonObject, order: Order
         return EMPTY, str(error)
 
 
-def decode_configuration(schema: Schema, document: JsonObject, live: JsonObject) -> JsonObject:
-    """The decoded result of an apply configuration on `live` (`FromUnstructured`). Raises PatchFault."""
+def decode_configuration(
+    schema: Schema, document: JsonObject, live: JsonObject, *, created: bool = False
+) -> JsonObject:
+    """The decoded result of an apply configuration on `live` (`FromUnstructured`). Raises PatchFault.
+
+    A `created` object has all fields that Go always writes; `live` is its identity.
+    """
     try:
-        return Rewriting(schema, UnstructuredDecoder()).rewrite(document, live)
+        return Rewriting(schema, UnstructuredDecoder()).rewrite(document, None if created else live)
     except DecoderEnded:
         raise PatchFault(_find_unconvertible(schema, document, live)) from None
 

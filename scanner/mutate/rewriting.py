@@ -119,8 +119,8 @@ class Rewriting:
         self._reader = reader
         self._order = order
 
-    def rewrite(self, document: JsonObject, before: JsonObject) -> JsonObject:
-        """The whole object as Go writes it after it was read."""
+    def rewrite(self, document: JsonObject, before: JsonObject | None) -> JsonObject:
+        """The whole object as Go writes it after it was read. Without an object `before`, it has all fields that Go always writes."""
         return self.rewrite_struct(self._schema.resolve(self._schema.root), document, before, FieldPlace())
 
     def rewrite_value(self, ref: Json, go: GoType, value: Json, before: Json, place: FieldPlace) -> Json:

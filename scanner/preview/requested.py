@@ -65,7 +65,7 @@ def make_request(manifest: Resource, stored: JsonObject | None, schema: Schema |
     if fault := merge.find_faults(schema, manifest.body):
         raise Refused(f"it does not fit the schema of its kind: {redact.redact_answer(fault, manifest)}")
     try:
-        body = _apply(schema, manifest.body, old.body if old else identity)
+        body = _apply(schema, manifest.body, old.body if old else identity, created=old is None)
     except (PatchFault, RequestFault) as fault:
         raise Refused(redact.redact_answer(str(fault), manifest)) from None
     return Requested(resource_of(kind, body), schema, old)
@@ -86,11 +86,11 @@ def drop_name(resource: Resource) -> Resource:
     return resource_of(resource.kind, {**resource.body, "metadata": metadata})
 
 
-def _apply(schema: Schema, manifest: JsonObject, live: JsonObject) -> JsonObject:
+def _apply(schema: Schema, manifest: JsonObject, live: JsonObject, *, created: bool) -> JsonObject:
     """The manifest merged into an object, decoded, with its defaults. Raises PatchFault and RequestFault."""
     merged = cast("JsonObject", merge.merge_patch(schema, live, manifest))
     if schema.builtin:
-        return registry.decode(schema, decode_configuration(schema, merged, live))
+        return registry.decode(schema, decode_configuration(schema, merged, live, created=created))
     return custom.fill_defaults(schema.custom, merged) if schema.custom else merged
 
 
@@ -109,4 +109,5 @@ def make_stored_request(resource: Resource, schema: Schema | None) -> Requested:
     """
     if schema is None or not schema.builtin:
         return Requested(resource, schema)
-    return Requested(resource_of(resource.kind, registry.decode(schema, resource.body)), schema)
+    body = registry.complete_status(schema, registry.decode(schema, resource.body))
+    return Requested(resource_of(resource.kind, body), schema)

@@ -89,7 +89,7 @@ class PassTests:
         context = replace(self._rules.context, user=user, operations=(operation,))
         plans = plan((kind,), self._rules.validating, context.operations)
         policies = plans[0].policies if plans else ()
-        to_be_set = tuple(list_fields_to_be_set(kind, {})) if operation == "CREATE" else ()
+        to_be_set = (*list_fields_to_be_set(kind, {}), ("status",)) if operation == "CREATE" else ()
         if to_be_set and any(reads_any(_list_reads(bound), to_be_set) for bound, _ in policies):
             return None
         return FastPath(context, KindPlan(kind, policies))

@@ -10,15 +10,42 @@ from random import Random
 import pytest
 import yaml
 
+from scanner.model.json import Json, as_list, as_object, as_text, dig
 from tests.cli.conftest import Assay
 from tests.integration.apiserver import ApiServer, running
 from tests.integration.checked import WITHOUT, compare, prepare
 from tests.integration.faults import wait_until
-from tests.integration.made import binding, labelled, namespace, policy
+from tests.integration.made import LABEL, binding, labelled, namespace, policy
 from tests.integration.manifests import apply, wait_until_enforced
 
 SEED = 20261128
 NUMBER = 120
+FIRST = "first"
+TEXT = "type(object.status[k]) == string || type(object.status[k]) == int ? string(object.status[k]) : type(object.status[k]) == map ? object.status[k].map(q, q).sort().join('.') : 'other'"
+PRINTED = f"object.map(k, k).sort().join(',') + ' status ' + object.status.map(k, k + '=' + ({TEXT})).sort().join(',')"
+TEMPLATE: Json = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "a", "resources": {"limits": {"cpu": "1"}}}]},
+}
+SELECTED: dict[str, Json] = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+NEW: dict[tuple[str, str], Json] = {
+    ("v1", "Pod"): dig(TEMPLATE, "spec"),
+    ("v1", "PersistentVolumeClaim"): {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+    ("v1", "ReplicationController"): {"template": TEMPLATE, "selector": {"a": "b"}},
+    ("v1", "ResourceQuota"): {},
+    ("apps/v1", "Deployment"): SELECTED,
+    ("apps/v1", "DaemonSet"): SELECTED,
+    ("apps/v1", "StatefulSet"): {**SELECTED, "serviceName": "s"},
+    ("policy/v1", "PodDisruptionBudget"): {"minAvailable": 1, "selector": {}},
+    ("networking.k8s.io/v1", "Ingress"): {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}},
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): {
+        "maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +84,32 @@ def test_the_generated_roles_are_enough(server: ApiServer, assay: Assay, home: P
     assert 3 == before.code
     assert {0, 1} & {after.code}, after.report
     assert True is after.report["complete"]
+
+
+def test_a_new_object_has_the_status_that_the_server_gives_it(server: ApiServer, assay: Assay, home: Path) -> None:
+    """The message that prints it is that of the API server, whatever status the manifest has."""
+    rule: Json = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    matched: Json = {"resourceRules": [rule], "objectSelector": {"matchLabels": {LABEL: FIRST}}}
+    checks: Json = [{"expression": "false", "messageExpression": PRINTED}]
+    rules = policy(FIRST, matchConstraints=matched, validations=checks)
+    apply(server, [namespace("first"), rules, binding(FIRST, validationActions=["Deny"])])
+    wait_until_enforced(server)
+    documents = [
+        {**labelled(kind, FIRST, "x", namespace="first", spec=spec), "apiVersion": version}
+        for (version, kind), spec in NEW.items()
+    ]
+    documents.append(
+        {
+            **documents[0],
+            "metadata": {**as_object(documents[0]["metadata"]), "name": "y"},
+            "status": {"phase": "Running"},
+        }
+    )
+    (home / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    ran = assay("check", "-f", "new.json", "-o", "json", "--ask-server", "--kubeconfig", server.kubeconfig)
+
+    assert 1 == ran.code
+    for each in as_list(ran.report["objects"]):
+        messages = tuple(as_text(dig(decision, "message")) for decision in as_list(dig(each, "decisions")))
+        assert "agrees" == dig(each, "server", "compared"), each
+        assert as_text(dig(each, "server", "text")).endswith(messages), each

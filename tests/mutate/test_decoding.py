@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from scanner.mutate.schema import Schema
 
 FOLDER = Path(__file__).parent
 RECORDED = json.loads((FOLDER / "go_answers.json").read_text(encoding="utf-8"))
-WAYS = {"json": decode_strictly, "merge": decode_configuration}
+WAYS: dict[str, Callable[[Schema, JsonObject, JsonObject], JsonObject]] = {
+    "json": decode_strictly,
+    "merge": decode_configuration,
+}
 
 
 def schema_of(document: Any) -> Schema:

@@ -16,12 +16,21 @@ from scanner.mutate.defaulting import set_defaults
 from scanner.mutate.operations import is_same_json
 from scanner.mutate.registry.conversion import convert_into, convert_round_trip
 from scanner.mutate.registry.features import drop_disabled
+from scanner.mutate.registry.first_status import complete_status, set_first_status
 from scanner.mutate.registry.restoring import complete, restore
 from scanner.mutate.registry.strategies import find_creation_strategy, find_update_strategy
 from scanner.mutate.schema import Schema
 from scanner.mutate.walk import apply_within, drop_members, set_member
 
-__all__ = ["convert_round_trip", "decode", "keep_metadata", "prepare_second_pass", "prepare_write", "store_update"]
+__all__ = [
+    "complete_status",
+    "convert_round_trip",
+    "decode",
+    "keep_metadata",
+    "prepare_second_pass",
+    "prepare_write",
+    "store_update",
+]
 
 _REMEMBERED = 8
 
@@ -112,12 +121,13 @@ def prepare_write(schema: Schema, old: JsonObject | None, new: JsonObject) -> Js
     name = schema.resolve(schema.root).name
     if old is None:
         start = {"metadata": drop_members(as_object(new.get("metadata")), *_SERVER_SET)}
-        kept = drop_members(keep_metadata(start, new), "status")
+        kept = set_first_status(schema, keep_metadata(start, new))
         prepared = find_creation_strategy(name)(kept, drop_disabled(schema, EMPTY, kept))
-    else:
-        kept = keep_status(old, keep_metadata(old, new))
-        prepared = find_update_strategy(name)(old, drop_disabled(schema, old, kept))
-    return set_defaults(schema, prepared)
+        # The status of the strategy is validated without the defaults of its type.
+        first = {"status": prepared["status"]} if "status" in prepared else {}
+        return {**set_defaults(schema, prepared), **first}
+    kept = keep_status(old, keep_metadata(old, new))
+    return set_defaults(schema, find_update_strategy(name)(old, drop_disabled(schema, old, kept)))
 
 
 # The metadata after an update: fields that clients cannot set keep the stored values.

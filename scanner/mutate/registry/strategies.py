@@ -191,6 +191,7 @@ Strategy: TypeAlias = Callable[[JsonObject, JsonObject], JsonObject]
 
 _COUNTER = "deprecated.daemonset.template.generation"
 _NAME_LABEL = "kubernetes.io/metadata.name"
+_FINALIZER = "kubernetes"
 _HOST_NAME = "kubernetes.io/hostname"
 _COPIED = ("apiGroup", "kind", "name")
 
@@ -244,6 +245,15 @@ def _update_namespace(before: JsonObject, after: JsonObject) -> JsonObject:
     if not name or dig(after, "metadata", "labels", _NAME_LABEL) == name:
         return after
     return apply_within("metadata", apply_within("labels", lambda labels: {**labels, _NAME_LABEL: name}))(after)
+
+
+def _create_namespace(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Add the finalizer of the server, and set the label that names the namespace."""
+    del before
+    finalizers = as_list(dig(after, "spec", "finalizers"))
+    if _FINALIZER not in finalizers:
+        after = {**after, "spec": {**as_object(after.get("spec")), "finalizers": [*finalizers, _FINALIZER]}}
+    return _update_namespace(after, after)
 
 
 def _update_node(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -385,6 +395,7 @@ def _update_definition(before: JsonObject, after: JsonObject) -> JsonObject:
 
 _CREATIONS: Mapping[tuple[str, str], Strategy] = {
     ("autoscaling", "HorizontalPodAutoscaler"): _create_autoscaler,
+    ("core", "Namespace"): _create_namespace,
     ("core", "PersistentVolumeClaim"): _create_claim,
     ("core", "Pod"): _create_pod,
 }
