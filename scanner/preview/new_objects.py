@@ -14,7 +14,7 @@ from scanner.errors import ListFailed
 from scanner.model.json import JsonObject, as_object, as_text
 from scanner.model.nearest import did_you_mean
 from scanner.model.outcome import Gap, GapKind
-from scanner.model.resource import Kind, ObjectKey, Resource, resource_of
+from scanner.model.resource import Kind, ObjectKey, Resource, find_name_fault, resource_of
 from scanner.preview.requested import drop_name
 from scanner.preview.verdict import CheckedObject, Decision, Effect, Place
 
@@ -130,7 +130,17 @@ def read_new_objects(
             yield CheckedObject(place, api_version, name, *named, decisions=(missing,))
         else:
             body = set_namespace(kind, document.body, namespace)
-            yield NewObject(place, resource_of(kind, body), document.generates_name)
+            new = NewObject(place, resource_of(kind, body), document.generates_name)
+            fault = _find_name_fault(as_object(body.get("metadata")))
+            yield new.conclude(Decision(Effect.REFUSES, fault)) if fault else new
+
+
+def _find_name_fault(metadata: JsonObject) -> str:
+    """The reason why the API refuses the names of an object, whose path would be another one; empty if it does not (`BeforeCreate`)."""
+    for field in ("name", "generateName", "namespace"):
+        if fault := find_name_fault(as_text(metadata.get(field))):
+            return f"metadata.{field}: Invalid value: {fault}"
+    return ""
 
 
 def set_namespace(kind: Kind, body: JsonObject, default: str) -> JsonObject:

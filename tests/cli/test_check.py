@@ -466,9 +466,10 @@ def test_a_name_that_is_part_of_another_path_is_no_name(check: Check) -> None:
     """The API server refuses it, and its path would be that of the namespace."""
     ran = check([vap("p", "configmaps", expression="true"), bind("p")], config_map(".."), config_map())
 
-    assert 3 == ran.code
-    report: Any = ran.report
-    assert ["metadata.name: Invalid value: may not be '..'"] == [gap["why"] for gap in report["gaps"]]
+    assert 1 == ran.code
+    refused, admitted = list_objects(ran)
+    assert ["metadata.name: Invalid value: may not be '..'"] == [each["message"] for each in refused["decisions"]]
+    assert ("refused", "admitted") == (refused["verdict"], admitted["verdict"])
 
 
 def test_unknown_labels_of_a_namespace_are_undecided(check: Check) -> None:

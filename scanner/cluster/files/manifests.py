@@ -30,7 +30,6 @@ from scanner.files import OBJECTS, OR_STDIN, read_file, read_standard_input
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
-from scanner.model.resource import find_name_fault
 from scanner.model.scans.out_of_scope import Unneeded
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
@@ -275,8 +274,6 @@ def _find_metadata_faults(metadata: JsonObject) -> Iterator[str]:
         value = metadata.get(field)
         if value is not None and not isinstance(value, str):
             yield f"metadata.{field}: must be a string, not {_name_type(value)}: quote it"
-        elif fault := find_name_fault(as_text(value)):
-            yield f"metadata.{field}: Invalid value: {fault}"
     if not metadata.get("name") and not metadata.get("generateName"):
         yield "metadata.name: Required value: Assay reports objects by name"
     for field in ("labels", "annotations"):
