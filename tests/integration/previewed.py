@@ -290,12 +290,20 @@ class Run:
         The controllers wait between their requests, and so longer for many workloads: every request that succeeds is a change.
         """
         deadline, known, since = time.monotonic() + _SECONDS, self._read_state(), time.monotonic()
+        changed: list[str] = []
         while time.monotonic() - since <= _QUIET or not self._is_settled(known):
             if time.monotonic() > deadline:
-                raise AssertionError(f"the controllers had not ended after {_SECONDS:.0f} s")
+                waiting = {
+                    within: missing
+                    for within, seen in known.items()
+                    if (missing := {each.name for each in self._made[within]} - seen.living - seen.failed)
+                }
+                why = f"no pod and no refusal of {waiting}, the last change was in {changed}"
+                raise AssertionError(f"the controllers had not ended after {_SECONDS:.0f} s: {why}")
             time.sleep(1)
             state = self._read_state()
             if state != known:
+                changed = [within for within, seen in state.items() if seen != known[within]]
                 known, since = state, time.monotonic()
 
     def _read_state(self) -> dict[str, _State]:
