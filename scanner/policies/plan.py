@@ -226,7 +226,7 @@ def _may_match(match: MatchResources, kinds: tuple[Kind, ...], operation: Operat
 
 
 def _matches_all(match: MatchResources, kinds: tuple[Kind, ...], operation: Operation) -> bool:
-    """Return whether a request matches as one of some kinds, whatever the name of the object is."""
+    """Return whether a request matches as one of some kinds, for objects of every name."""
     excluded = any(could_match(rule, kind, (operation,)) for rule, kind in product(match.exclude_rules, kinds))
     return not excluded and (not match.rules or any(_certainly_matches(match.rules, kind, operation) for kind in kinds))
 

@@ -386,7 +386,7 @@ def test_a_field_that_the_server_sets_is_undecided(check: Check) -> None:
 
 
 def test_a_condition_that_is_false_is_decided_also_if_a_check_reads_what_the_server_sets(check: Check) -> None:
-    """The policy does not apply to the object, whatever its checks read."""
+    """The policy does not apply to the object, so its checks read nothing."""
     policy = vap(
         "p",
         "configmaps",

@@ -87,7 +87,7 @@ def test_the_generated_roles_are_enough(server: ApiServer, assay: Assay, home: P
 
 
 def test_a_new_object_has_the_status_that_the_server_gives_it(server: ApiServer, assay: Assay, home: Path) -> None:
-    """The message that prints it is that of the API server, whatever status the manifest has."""
+    """The message that prints it is that of the API server; a status in the manifest changes nothing."""
     rule: Json = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
     matched: Json = {"resourceRules": [rule], "objectSelector": {"matchLabels": {LABEL: FIRST}}}
     checks: Json = [{"expression": "false", "messageExpression": PRINTED}]
