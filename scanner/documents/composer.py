@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NoReturn
 
 from yaml.events import (
@@ -27,6 +27,7 @@ from scanner.cluster.scalars import BadScalar, convert_to_json, resolve
 from scanner.cluster.yaml import MalformedDocument, read_events
 from scanner.documents.nodes import BadDocument, Node, Position, shorten_key
 from scanner.files import SETTINGS
+from scanner.records import dataclass
 
 DEEPEST: Final = 32
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")

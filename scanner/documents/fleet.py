@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -13,6 +12,7 @@ from scanner.documents.files import read_only
 from scanner.documents.nodes import Node
 from scanner.errors import UsageError
 from scanner.model.schedule import parse_schedule
+from scanner.records import dataclass
 
 _FIELDS: Final = ("name", "kubeconfig", "context", "schedule", "timeZone")
 _NAME: Final = re.compile(r"[\w.:/@-]{1,253}", re.ASCII)

@@ -7,8 +7,9 @@ version changes which policies may be written, not how stored policies are evalu
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from scanner.records import dataclass
 
 Minor: TypeAlias = tuple[int, int]
 OLDEST: Final[Minor] = (1, 30)

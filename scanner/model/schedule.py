@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from scanner.errors import UsageError
+from scanner.records import dataclass
 
 _YEARS: Final = 5
 """The controller looks no further ahead."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from scanner.model.json import JsonObject
 from scanner.model.policy import Operation
+from scanner.records import dataclass
 
 MOST: Final = 4096
 CUT: Final = 256

@@ -6,7 +6,6 @@ Source of truth: `admissionregistration.k8s.io` of Kubernetes 1.36, `ValidatingA
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from msgspec import Struct
@@ -28,6 +27,7 @@ from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
 from scanner.policies.manifest import UnknownField
+from scanner.records import dataclass
 
 
 class PolicyKind(Struct, frozen=True):

@@ -9,11 +9,12 @@ ReplicaSets.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from scanner.model.population import Controller, GroupKind, PopulationMember, Workload
 from scanner.model.resource import Kind
+from scanner.records import dataclass
 
 LONGEST_CHAIN: Final = 16
 """Controllers above one object that are followed: Kubernetes sets no limit, operators use four at most."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from scanner.cli.flags.completion import complete_contexts
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.values import parse_seconds
+from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cluster.live.cluster import LiveCluster

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from scanner.cli.flags.connection import PANEL
 from scanner.cli.flags.flag_group import FlagGroup
+from scanner.records import dataclass
 
 FleetOption = Annotated[
     Path | None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import as_text
+from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cli.flags.manifests import Unwritten

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from scanner.model.resource import UserInfo
+from scanner.records import dataclass
 
 _MOST: Final = 300
 """Seconds by which clocks may differ without a note."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from msgspec import Struct
 from scanner.model.json import Json, JsonObject, as_object, dig, text_map
 from scanner.model.resource import Resource, UserInfo
 from scanner.model.selector import EVERYTHING, Selector, parse_selector
+from scanner.records import dataclass
 
 NAMESPACE = NAME = "kyverno"
 """The default name and namespace of Kyverno's ConfigMap; an installation can have others."""

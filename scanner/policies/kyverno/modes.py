@@ -9,7 +9,9 @@ Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from scanner.model.policy import ACTIONS, Action
@@ -18,6 +17,7 @@ from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
+from scanner.records import dataclass
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection
 from scanner.report.document.by_owner import OwnerSection

@@ -7,7 +7,6 @@ Assay cannot answer raises `Unavailable`: operators absorb it like any other err
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 import jmespath
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.values import Value
+from scanner.records import dataclass
 
 
 class Unavailable(EvaluationError):
