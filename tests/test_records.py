@@ -93,9 +93,10 @@ _ARGUMENTS = st.tuples(
 
 
 def outcome(act: Callable[[], Any]) -> object:
-    """The result, or the error with its text."""
+    """The result, or the error with its text; a record is shown by its repr."""
     try:
-        return act()
+        result = act()
+        return repr(result) if dataclasses.is_dataclass(result) else result
     except Exception as error:  # noqa: BLE001 - every error must be the same
         return type(error), str(error)
 
@@ -105,20 +106,21 @@ def describe(made: Any, calls: list[tuple[tuple[int, ...], dict[str, int]]]) -> 
     shown: list[object] = [made.__match_args__, [each.name for each in dataclasses.fields(made)], made.__hash__ is None]
     records = []
     for values, by_name in calls:
-        record = outcome(partial(made, *values, **by_name))
-        if not isinstance(record, made):
-            shown.append(record)
+        try:
+            record = made(*values, **by_name)
+        except TypeError as error:
+            shown.append(str(error))
             continue
         records.append(record)
         shown += [
             outcome(partial(repr, record)),
             None if made.__hash__ is object.__hash__ else outcome(partial(hash, record)),
-            outcome(lambda record=record: repr(copy.copy(record))),
-            outcome(lambda record=record: repr(dataclasses.replace(record, a=5))),
-            outcome(lambda record=record: dataclasses.asdict(record)),
+            outcome(partial(copy.copy, record)),
+            outcome(partial(dataclasses.replace, record, a=5)),
+            outcome(partial(dataclasses.asdict, record)),
             *(outcome(partial(setattr, record, each.name, 9)) for each in dataclasses.fields(made)),
             *(outcome(partial(delattr, record, each.name)) for each in dataclasses.fields(made)),
-            outcome(lambda record=record: [getattr(record, name) for name in made.__match_args__]),
+            outcome(partial(dataclasses.astuple, record)),
         ]
     shown += [
         outcome(partial(compare, one, other)) for compare in _COMPARISONS for one in records for other in [*records, 3]
