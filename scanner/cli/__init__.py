@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from scanner.cli.scanning.conclusion import Conclusion, concluding
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, find_exit_code
 from scanner.cli.terminal.program import NAMES
-from scanner.cli.terminal.stderr import escape_stderr, restore_streams
+
+if TYPE_CHECKING:
+    from scanner.cli.scanning.conclusion import Conclusion
 
 _INTERRUPTED = 130
 _SCAN = "scan"
@@ -29,6 +31,10 @@ _GARBAGE = 20_000
 
 def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform) -> None:
     """Run the command line and end with an exit code; an AssayError is printed as one sentence on stderr."""
+    gc.set_threshold(_GARBAGE)
+    from scanner.cli.scanning.conclusion import Conclusion, concluding
+    from scanner.cli.terminal.stderr import escape_stderr, restore_streams
+
     if platform == _WINDOWS:
         _print_error(
             "Windows is not supported; run Assay on Linux or macOS, in the Windows Subsystem for Linux or in a container.",
@@ -36,7 +42,6 @@ def main(arguments: Sequence[str] | None = None, *, platform: str = sys.platform
             Conclusion(),
         )
         sys.exit(COULD_NOT_RUN)
-    gc.set_threshold(_GARBAGE)
     atexit.register(gc.freeze)  # a last collection of garbage would take an eighth of a short command
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):

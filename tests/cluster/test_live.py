@@ -7,11 +7,12 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scanner.cluster.live.cluster import LiveCluster
-from scanner.cluster.live.first_reads import list_first_reads
+from scanner.cluster.live.first_reads import list_first_reads, list_reads_about
 from scanner.cluster.requests.session import ApiSession
 from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import Json, JsonObject, dig
@@ -365,6 +366,72 @@ def test_a_read_that_was_begun_fails_where_it_is_needed(api: FakeApi, tmp_path: 
     api.says("/api/v1/namespaces/kube-system", refusal(401, "expired"))
     with pytest.raises(ClusterError, match="does not accept the credentials"):
         begin(api, tmp_path).identity()
+
+
+DEFINITION = {
+    "type": "object",
+    "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Pod"}],
+}
+
+
+def described(api_version: Json, kind: Json, namespace: Json = None) -> JsonObject:
+    """An object as a user wrote it."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": namespace}}
+
+
+ABOUT_PODS = (
+    "/openapi/v3/apis/apps/v1",
+    "/openapi/v3/api/v1",
+    "/api/v1/namespaces/shop",
+    "/api/v1/namespaces/shop/limitranges?limit=500",
+    "/apis/scheduling.k8s.io/v1/priorityclasses?limit=500",
+)
+
+
+@pytest.mark.parametrize(
+    ("objects", "paths"),
+    [
+        ([described("apps/v1", "Deployment")], ABOUT_PODS),
+        ([described("apps/v1", "Deployment", "shop"), described("apps/v1", "Deployment")], ABOUT_PODS),
+        ([described("v1", "ConfigMap", "web")], ("/openapi/v3/api/v1", "/api/v1/namespaces/web")),
+        ([described("v1", "ConfigMap")], ("/openapi/v3/api/v1",)),
+        ([described("v1", "ConfigMap", "web"), described("v1", "Secret", "shop")], ("/openapi/v3/api/v1",)),
+        (
+            [described("a.example.com/v1", "Deployment", "a/../b")],
+            (*("/openapi/v3/apis/a.example.com/v1", ABOUT_PODS[1]),),
+        ),
+        ([described("../api/v1/secrets", "ConfigMap"), described("apps/v1/x?y", 3), described(None, {}), {}], ()),
+        ([described("../v1", "ConfigMap", ".."), described("v1#", [], ["a"])], ()),
+        (
+            [described(f"x{number}/v1", "X") for number in range(500)],
+            tuple(f"/openapi/v3/apis/x{n}/v1" for n in range(8)),
+        ),
+    ],
+)
+def test_reads_about_new_objects_are_known_from_their_manifests(
+    objects: list[JsonObject], paths: tuple[str, ...]
+) -> None:
+    """Schemas and the namespace of objects, and for pods what plug-ins read; no text of a manifest leads to another path."""
+    assert paths == tuple(path for path, _ in list_reads_about(objects, "shop", 500))
+
+
+@pytest.mark.parametrize(
+    ("document", "has_schema"),
+    [
+        ({"paths": {"/x": [1, "é"]}, "components": {"schemas": {"Pod": DEFINITION}}}, True),
+        ({"components": {"schemas": {"Pod": {}}}}, False),
+        ({"components": {"schemas": [DEFINITION]}}, False),
+        ({"components": None}, False),
+        ([], False),
+        ({}, False),
+    ],
+)
+def test_a_schema_needs_the_definitions_of_a_document_alone(
+    api: FakeApi, cluster: LiveCluster, document: Any, *, has_schema: bool
+) -> None:
+    """Other parts are left out, and a document without definitions has no schema."""
+    api.says("/openapi/v3/api/v1", Reply(document))
+    assert has_schema is (cluster.schemas().schema(PODS) is not None)
 
 
 def test_requests_keep_a_pace(api: FakeApi, tmp_path: Path, pauses: list[float]) -> None:

@@ -12,8 +12,11 @@ from scanner.config.values import parse_seconds
 from scanner.records import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scanner.cluster.live.cluster import LiveCluster
     from scanner.cluster.requests.session import ApiSession
+    from scanner.model.json import JsonObject
 
 PANEL = "Connection"
 
@@ -118,15 +121,16 @@ class Connection(FlagGroup):
         typer.Option("--as-group", metavar="GROUP", help="Impersonate this group (repeatable).", rich_help_panel=PANEL),
     ] = ()
 
-    def begin(self, limits: RequestLimits = DEFAULT_LIMITS) -> ApiSession:
-        """The session of a command that reads the rules of the cluster, with the first reads sent: modules are imported in the meantime.
+    def begin(self, objects: Iterable[JsonObject], namespace: str, limits: RequestLimits) -> ApiSession:
+        """The session of a command that decides about new objects, with the first reads sent: modules are imported in the meantime.
 
-        Raises like `cluster`.
+        `namespace` is that of objects that name none. Raises like `cluster`.
         """
-        from scanner.cluster.live.first_reads import list_first_reads
+        from scanner.cluster.live.first_reads import list_first_reads, list_reads_about
 
         session = self._open_session(limits)
-        session.begin(list_first_reads(limits.chunk_size))
+        chunk_size = limits.chunk_size
+        session.begin((*list_first_reads(chunk_size), *list_reads_about(objects, namespace, chunk_size)))
         return session
 
     def cluster(self, limits: RequestLimits = DEFAULT_LIMITS, session: ApiSession | None = None) -> LiveCluster:
