@@ -1,13 +1,15 @@
-"""The identity of a finding across scans, its effect on admission, and the form that the findings of a check have in common."""
+"""The findings of an evaluation: their identity across scans, their effect on admission, and the form that those of a check have in common."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import assert_never
 
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
+from scanner.audit import redact
+from scanner.audit.evidence import EvidenceParts, collect_evidence
 from scanner.model.outcome import (
     Check,
     CheckKind,
@@ -202,3 +204,41 @@ def make_tally_key(
         requester=check_result.check in bound.requester,
         language=invocation.policy.language,
     )
+
+
+def make_findings(
+    invocation_result: InvocationResult,
+    bound: BoundPolicy,
+    listed: Kind,
+    forms: FindingForms | None = None,
+    inputs: Mapping[str, object] | None = None,
+    *,
+    by_name: bool = False,
+    parts: EvidenceParts = EvidenceParts.ALL,
+) -> Iterator[Finding]:
+    """The findings of an invocation, redacted, about the object in the kind in which it was listed.
+
+    `inputs` are the values that the expressions read, if the caller has them; `by_name` identifies the object by its name. The findings
+    have some `parts` of the evidence.
+    """
+    forms = forms or FindingForms(invocation_result.invocation)
+    for check_result in invocation_result.check_results:
+        match check_result.outcome:
+            case Violated() | WouldChange() | Errored() as outcome:
+                evaluated = invocation_result.on(check_result.evaluated)
+                yield forms.get_form(check_result.check).make_finding(
+                    _change_kind(invocation_result.resource, listed),
+                    redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
+                    collect_evidence(evaluated, check_result, bound, inputs, parts).within(check_result.place),
+                    operation=invocation_result.operation,
+                    excepted_by=check_result.excepted_by,
+                    by_name=by_name,
+                )
+            case Passed() | Skipped():
+                pass
+            case _ as never:
+                assert_never(never)
+
+
+def _change_kind(resource: Resource, kind: Kind) -> Resource:
+    return resource if resource.kind is kind else resource._replace(kind=kind)

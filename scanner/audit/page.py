@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
-from typing import Any, assert_never
+from typing import Any
 
 import orjson
 from msgspec import Struct
@@ -21,10 +21,10 @@ from scanner.admission.cost_budget import BudgetUse
 from scanner.admission.dispatch import BoundPolicy, Combination, CombinedChange, InvocationResult, evaluate_object
 from scanner.admission.request import Request
 from scanner.audit import object_sets, population, redact
-from scanner.audit.evidence import EvidenceParts, collect_evidence
+from scanner.audit.evidence import EvidenceParts
 from scanner.audit.fast_path import FastPath, MutatingPolicy, NamespaceTally
 from scanner.audit.fast_policy import NotPassed
-from scanner.audit.findings import FindingForms, make_tally_key
+from scanner.audit.findings import FindingForms, make_findings, make_tally_key
 from scanner.audit.items import (
     decode_item,
     digest_page,
@@ -38,7 +38,7 @@ from scanner.audit.population import list_controllers, record_object
 from scanner.audit.withheld_reads import Withheld, WithheldReads, count_redacted
 from scanner.errors import AuthorizerFailed, SchemaUnknown
 from scanner.model.json import JsonObject, as_object
-from scanner.model.outcome import Errored, Finding, Gap, GapKind, Passed, Skipped, Violated, WouldChange
+from scanner.model.outcome import Finding, Gap, GapKind, WouldChange
 from scanner.model.policy import BindingKey, PolicyKey
 from scanner.model.population import DEFAULT_KEYS, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page, Resource, resource_of
@@ -283,40 +283,6 @@ class PageEvaluator:
         return make_findings(invocation_result, bound, listed, forms, inputs, by_name=self.by_name, parts=self.evidence)
 
 
-def make_findings(
-    invocation_result: InvocationResult,
-    bound: BoundPolicy,
-    listed: Kind,
-    forms: FindingForms | None = None,
-    inputs: Mapping[str, object] | None = None,
-    *,
-    by_name: bool = False,
-    parts: EvidenceParts = EvidenceParts.ALL,
-) -> Iterator[Finding]:
-    """The findings of an invocation, redacted, about the object in the kind in which it was listed.
-
-    `inputs` are the values that the expressions read, if the caller has them; `by_name` identifies the object by its name. The findings
-    have some `parts` of the evidence.
-    """
-    forms = forms or FindingForms(invocation_result.invocation)
-    for check_result in invocation_result.check_results:
-        match check_result.outcome:
-            case Violated() | WouldChange() | Errored() as outcome:
-                evaluated = invocation_result.on(check_result.evaluated)
-                yield forms.get_form(check_result.check).make_finding(
-                    _change_kind(invocation_result.resource, listed),
-                    redact.redact_outcome(outcome, check_result.check, evaluated, bound.compiled),
-                    collect_evidence(evaluated, check_result, bound, inputs, parts).within(check_result.place),
-                    operation=invocation_result.operation,
-                    excepted_by=check_result.excepted_by,
-                    by_name=by_name,
-                )
-            case Passed() | Skipped():
-                pass
-            case _ as never:
-                assert_never(never)
-
-
 class _WithheldView(Struct, frozen=True):
     """An object of a snapshot with its withheld parts marked; with `together`, policies that change it may read some of them."""
 
@@ -524,10 +490,6 @@ def _is_new(resource: Resource, evaluated: AbstractSet[str], tally: _PageTally) 
 def get_identity(resource: Resource) -> str:
     """The UID of an object, or its names if it has none."""
     return resource.uid or f"{resource.namespace}/{resource.name}"
-
-
-def _change_kind(resource: Resource, kind: Kind) -> Resource:
-    return resource if resource.kind is kind else resource._replace(kind=kind)
 
 
 def _name_place(kind: Kind, resource: Resource | None = None) -> str:

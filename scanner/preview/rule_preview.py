@@ -38,7 +38,8 @@ from scanner.scan.options import Options
 from scanner.scan.policy_set import needs_namespaces
 from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
 from scanner.scan.record import ScanRecorder
-from scanner.scan.workers import Workers, collect_rarely
+from scanner.scan.workers.pool import Workers
+from scanner.scan.workers.process import collect_rarely
 
 _ROLLED_OUT: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet")})
 """The kinds whose controllers replace the pods when the template changes."""

@@ -12,7 +12,7 @@ from typing import Final
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, select
 from scanner.admission.server_fields import Path, list_fields_to_be_set, paths_overlap
 from scanner.audit.evidence import EvidenceParts
-from scanner.audit.page import make_findings
+from scanner.audit.findings import make_findings
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Finding, Skipped, SkipReason, Violated
 from scanner.model.policy import Action

@@ -11,7 +11,6 @@ from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from scanner.audit.page import PageEvaluator
 from scanner.cel import Decider
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Gap
@@ -24,6 +23,7 @@ from scanner.policies.plan import KindPlan
 from scanner.records import dataclass
 
 if TYPE_CHECKING:
+    from scanner.audit.page import PageEvaluator
     from scanner.model.scans.opinion import Opinion
 
 

@@ -13,7 +13,7 @@ from scanner.model.missing_right import parse_missing_right
 from scanner.model.resource import NAMESPACES, Kind, Page, Resource, resource_of
 from scanner.model.scans.scan import ListVersion, Scope
 from scanner.scan.edges import Cluster
-from scanner.scan.workers import Relay
+from scanner.scan.workers.relay import Relay
 
 
 class ScanLists:

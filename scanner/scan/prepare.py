@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy
 from scanner.admission.params import ParamSource
-from scanner.audit.page import PageEvaluator
 from scanner.audit.withheld_reads import Withheld, may_read, select_paths, withholds_user
 from scanner.cel import Decider
 from scanner.errors import ListFailed, UsageError
@@ -41,6 +41,9 @@ from scanner.scan.param_table import ParamTable, list_rule_objects
 from scanner.scan.policy_set import PolicySet, needs_namespaces, read_policy_set
 from scanner.scan.unlabelled import find_undecided, make_policy_gap
 from scanner.scan.unneeded import list_policy_kinds, split_gaps
+
+if TYPE_CHECKING:
+    from scanner.audit.page import PageEvaluator
 
 
 def prepare(cluster: Cluster, options: Options, now: datetime, *, ahead: bool = False) -> PreparedScan:
@@ -264,6 +267,8 @@ def _make_plan(
     defined: tuple[Kind, ...],
 ) -> EvaluationPlan:
     """The plan; `defined` are kinds that only the policy files define: their params are those of the files."""
+    from scanner.audit.page import PageEvaluator  # a check of manifests gathers the same rules, and evaluates no pages
+
     kinds = discovery.kinds
     announced = tuple(policy for language in languages for policy in language.list_announced())
     relabelled, unknown = _find_conversions(listing, kinds, find_other_versions(kinds, announced, context.operations))

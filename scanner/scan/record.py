@@ -37,7 +37,7 @@ from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.lists import ScanLists
 from scanner.scan.options import Options
 from scanner.scan.prepare import EvaluationPlan, PreparedScan
-from scanner.scan.workers import Job, JobResult, Workers
+from scanner.scan.workers.pool import Job, JobResult, Workers
 
 _INTERRUPTED = "interrupted before every kind was listed"
 INTERRUPTION: Final = Gap(GapKind.LIST, "scan", f"{_INTERRUPTED}; scan again")

@@ -28,7 +28,8 @@ from scanner.scan.edges import Cluster, ComparisonEngine, Progress, Store
 from scanner.scan.options import Options, ScanContext
 from scanner.scan.prepare import PreparedScan, prepare
 from scanner.scan.record import ScanRecorder
-from scanner.scan.workers import Workers, collect_rarely
+from scanner.scan.workers.pool import Workers
+from scanner.scan.workers.process import collect_rarely
 
 _LIMITED: Final = "--namespace or --selector limits the objects of this scan"
 

@@ -30,7 +30,9 @@ from scanner.policies.language import with_options
 from scanner.policies.plan import KindPlan
 from scanner.scan.options import Options
 from scanner.scan.run import run
-from scanner.scan.workers import Job, JobResult, Relay, Workers, count_cores
+from scanner.scan.workers.cores import count_cores
+from scanner.scan.workers.pool import Job, JobResult, Workers
+from scanner.scan.workers.relay import Relay
 from tests.documents import CONFIG_MAPS, PODS, Document, binding, namespace, pod, policy, rule, thing
 from tests.scan import test_drift
 from tests.scan.fakes import NOON, FakeCluster, FakeStore, Recorded, scanned

@@ -1,4 +1,7 @@
-"""The compilation of Python nodes to a function, whose tracebacks show the CEL text."""
+"""The compilation of Python nodes to a function, whose tracebacks show the CEL text.
+
+The generator is imported with the first function: a short command evaluates most expressions too seldom to generate any.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from scanner.cel.generation.codegen import FUNCTION, GeneratedModule, generate, generate_refusal
 from scanner.cel.generation.python_calls import Unforeseen
-from scanner.cel.generation.writer import NotGenerated, can_absorb
 from scanner.cel.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from scanner.cel.checking.checker import CheckedTree
     from scanner.cel.checking.env import Environment
     from scanner.cel.errors import EvaluationError
+    from scanner.cel.generation.codegen import GeneratedModule
     from scanner.cel.syntax.tree import Node
     from scanner.cel.values.values import Value
 
@@ -94,6 +96,8 @@ def build(
 
     With `absorbing`, None also when the absorbing form would be the same function.
     """
+    from scanner.cel.generation.writer import can_absorb  # noqa: PLC0415 - see above
+
     if absorbing and not can_absorb(root, folded):
         return None
     generated = _generate_module(text, root, checked, folded, environment, absorbing=absorbing)
@@ -104,6 +108,8 @@ def build_refusal(
     text: str, root: Node, checked: CheckedTree, folded: FoldedTree, environment: Environment
 ) -> Refusal | None:
     """Return the function that has the error of an expression whose first path is absent; None where there is no such function."""
+    from scanner.cel.generation.codegen import generate_refusal  # noqa: PLC0415 - see above
+
     generated = generate_refusal(root, checked, folded, environment, Source(text))
     if generated is None:
         return None
@@ -112,6 +118,8 @@ def build_refusal(
 
 
 def _compile_module(text: str, generated: GeneratedModule) -> Fast | None:
+    from scanner.cel.generation.codegen import FUNCTION  # noqa: PLC0415 - see above
+
     names = {**generated.names, "__name__": "cel", "__loader__": _Text(text)}
     try:
         with warnings.catch_warnings():
@@ -132,6 +140,9 @@ def _generate_module(
     *,
     absorbing: bool = False,
 ) -> GeneratedModule | None:
+    from scanner.cel.generation.codegen import generate  # noqa: PLC0415 - see above
+    from scanner.cel.generation.writer import NotGenerated  # noqa: PLC0415 - see above
+
     try:
         generated = generate(root, checked, folded, environment, Source(text), absorbing=absorbing)
         ast.fix_missing_locations(generated.module)

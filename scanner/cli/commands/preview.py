@@ -342,7 +342,9 @@ def _find_lines(place: FilePlace, paths: Sequence[str]) -> Mapping[str, int]:
 def _preview(flags: PreviewFlags, change: RuleChange) -> PreviewResult:
     from scanner.posture.owners import Owners
     from scanner.preview.rule_preview import preview
-    from scanner.scan.workers import FORK_AFTER_BYTES, count_cores, return_freed_memory
+    from scanner.scan.workers.cores import count_cores
+    from scanner.scan.workers.pool import FORK_AFTER_BYTES
+    from scanner.scan.workers.process import return_freed_memory
 
     return_freed_memory()
     with ExitStack() as stack, Progress(quiet=flags.quiet) as progress:

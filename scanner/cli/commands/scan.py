@@ -247,7 +247,9 @@ def evaluate(
 
     from scanner.scan.clocks import compare_clocks
     from scanner.scan.run import run
-    from scanner.scan.workers import FORK_AFTER_BYTES, count_cores, return_freed_memory
+    from scanner.scan.workers.cores import count_cores
+    from scanner.scan.workers.pool import FORK_AFTER_BYTES
+    from scanner.scan.workers.process import return_freed_memory
     from scanner.store.database.clocks import SteadyClock, utc_now
 
     return_freed_memory()

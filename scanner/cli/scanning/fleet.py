@@ -117,7 +117,7 @@ def scan_all(arguments: Sequence[str], members: Sequence[Member], parallel: int,
     An interrupted scan has code 3. `arguments` are those of the command line. Unless it has `own_workers`, the processes of one cluster share the cores with those
     of the others.
     """
-    from scanner.scan.workers import count_cores
+    from scanner.scan.workers.cores import count_cores
 
     shared = () if own_workers else ("--workers", str(max(1, count_cores() // min(parallel, len(members)))))
     own = (*_leave_out_parallel(arguments), *shared)

@@ -25,7 +25,7 @@ from scanner.model.json import Json, as_object
 from scanner.model.resource import Kind, Page, resource_of
 from scanner.model.withheld import Place
 from scanner.scan.documents import is_policy, names_policy_kind
-from scanner.scan.workers import FORKS
+from scanner.scan.workers.cores import FORKS
 from scanner.scan.workers.process import delay_interrupts, serve_parent
 
 if TYPE_CHECKING:
