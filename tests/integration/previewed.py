@@ -296,9 +296,7 @@ class Run:
         while time.monotonic() - since <= _QUIET or not self._is_settled(known):
             if time.monotonic() > deadline:
                 waiting = {
-                    within: missing
-                    for within, seen in known.items()
-                    if (missing := self._find_waiting(within, seen))
+                    within: missing for within, seen in known.items() if (missing := self._find_waiting(within, seen))
                 }
                 why = f"no pod and no refusal of {waiting}, the last change was in {changed}"
                 raise AssertionError(f"the controllers had not ended after {_SECONDS:.0f} s: {why}")
