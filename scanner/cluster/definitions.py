@@ -6,7 +6,6 @@ definitions, ordered as apimachinery orders versions: stable before beta before 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
@@ -17,8 +16,9 @@ from msgspec import Struct
 
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
+from scanner.patterns import pattern
 
-_VERSION: Final = re.compile(r"v([0-9]{1,18})(?:(alpha|beta)([0-9]{1,18}))?")
+_VERSION: Final = pattern(r"v([0-9]{1,18})(?:(alpha|beta)([0-9]{1,18}))?")
 _STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from scanner.patterns import pattern
 
-_UNFIT = re.compile("[\x00\ud800-\udfff]")
+_UNFIT = pattern("[\x00\ud800-\udfff]")
 
 
 def clean(text: str) -> str:

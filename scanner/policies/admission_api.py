@@ -5,6 +5,7 @@ Source of truth: `admissionregistration.k8s.io` of Kubernetes 1.36, `ValidatingA
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -121,7 +122,10 @@ class PolicyKind(Struct, frozen=True):
         rules: Minor,
     ) -> tuple[BoundPolicy, ...]:
         """The same as `bind`, for an existing evaluator."""
-        joined = {policy.key: [binding for binding in bindings if binding.joins(policy)] for policy in policies}
+        named: defaultdict[PolicyKey, list[Binding]] = defaultdict(list)
+        for binding in bindings:
+            named[binding.policy_key].append(binding)
+        joined = {policy.key: [each for each in named[policy.key] if each.joins(policy)] for policy in policies}
         return tuple(
             make_bound_policy(self.compile(policy, rules), joined[policy.key], operations, evaluator, self.combination)
             for policy in sorted(policies, key=lambda policy: policy.name)

@@ -218,7 +218,8 @@ def list_policy_documents(listing: ScanLists, discovery: Discovery, options: Opt
             try:
                 for resource in listing.list_all(kind):
                     yield Manifest("cluster", resource.body)
-                    yield from _find_withheld_rules(resource)
+                    if discovery.withholds:
+                        yield from _find_withheld_rules(resource)
             except (ListFailed, ValueError) as error:
                 why = f"policies and bindings may be missing from this scan: {error}"
                 yield Gap(GapKind.LIST, f"{kind.api_version}/{kind.kind}", why)

@@ -9,11 +9,9 @@ Rules: `docs/semantics/cel-libraries.md#quantities`.
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
@@ -26,15 +24,16 @@ from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.text import count_digits
 from scanner.cel.values.text import parse_whole as whole_number
 from scanner.cel.values.values import INT_MAX, INT_MIN, Opaque, Value
+from scanner.patterns import pattern
 
 QUANTITY = object_type("kubernetes.Quantity")
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_NUMBER = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
-_SCANNED = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
+_SCANNED = pattern(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\Z")
+_EXPONENT = pattern(r"[eE]([+-]?[0-9]+)\Z")
 _NANO = -9
 _FAST_DIGITS = 18
 _FAST_BINARY_DIGITS = 15
@@ -432,9 +431,9 @@ class CanonicalText(NamedTuple):
 def format_canonical(unscaled: int, exponent: int, style: QuantityStyle) -> CanonicalText:
     """Return the canonical text of `unscaled` times ten to the power of `exponent`, and the exponent of its unit."""
     if style is QuantityStyle.BINARY:
-        value = unscaled * Fraction(10) ** exponent
-        if value.denominator == 1 and abs(value) >= _SMALLEST_BINARY:
-            return _format_binary(value.numerator)
+        value, rest = divmod(unscaled * 10 ** max(0, exponent), 10 ** max(0, -exponent))
+        if not rest and abs(value) >= _SMALLEST_BINARY:
+            return _format_binary(value)
     number, exponent = _group(unscaled, exponent)
     if style is QuantityStyle.EXPONENT:
         return CanonicalText(f"{_write_digits(number)}e{exponent}" if exponent else _write_digits(number), exponent)

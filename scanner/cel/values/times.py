@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import zoneinfo
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
 from scanner.cel.values.text import parse_whole as whole_number
 from scanner.cel.values.text import quote
 from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Timestamp
+from scanner.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +32,11 @@ _UNITS = {
     "m": 60 * SECOND,
     "h": 3600 * SECOND,
 }
-_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
-_TIMESTAMP = re.compile(
+_DURATION = pattern(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_TIMESTAMP = pattern(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})([.,][0-9]+)?(Z|([+-])([0-9]{2}):([0-9]{2}))\Z"
 )
-_STRICT_TIMESTAMP = re.compile(
+_STRICT_TIMESTAMP = pattern(
     r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?"
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])\Z"
 )
@@ -233,6 +233,8 @@ def _load_zone(name: str) -> datetime.tzinfo:
         return datetime.UTC
     if ".." in name or name.startswith(("/", "\\")):
         raise EvaluationError("time: invalid location name")
+    import zoneinfo  # noqa: PLC0415 - a hundredth of the start of a command, and few expressions name a zone
+
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

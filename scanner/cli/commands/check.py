@@ -261,13 +261,16 @@ def _check(opened: _OpenedCluster, documents: Sequence[FileDocument], disabled_p
 
 def _locate(result: CheckResult) -> CheckDocument:
     """The result with the lines of the deciding fields: the files that have some are read once more."""
-    from scanner.cluster.files.field_lines import WantedLines, find_field_lines
     from scanner.report.check.document import CheckDocument, FieldPlace, list_wanted_fields
+
+    if not (places := list_wanted_fields(result)):
+        return CheckDocument(result, {})
+    from scanner.cluster.files.field_lines import WantedLines, find_field_lines
 
     wanted: defaultdict[str, defaultdict[tuple[int, tuple[int, ...]], list[str]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for place in list_wanted_fields(result):
+    for place in places:
         wanted[place.file][place.line, place.items].append(place.path)
     lines: dict[FieldPlace, int] = {}
     for file, objects in wanted.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import as_text
+from scanner.patterns import pattern
 from scanner.records import dataclass
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
-_WORD: Final = re.compile(r"[A-Za-z]+")
-_KIND: Final = re.compile(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]*)""", re.MULTILINE)
+_WORD: Final = pattern(r"[A-Za-z]+")
+_KIND: Final = pattern(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]*)""", re.MULTILINE)
 """The kinds that a text names, each empty where the text has something else than a name."""
 _KINDS = 3
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from scanner.model.json import Json, JsonObject, as_object, dig, text_map
 from scanner.model.resource import Resource, UserInfo
 from scanner.model.selector import EVERYTHING, Selector, parse_selector
+from scanner.patterns import pattern
 from scanner.records import dataclass
 
 NAMESPACE = NAME = "kyverno"
@@ -25,8 +26,8 @@ NAMESPACE = NAME = "kyverno"
 _REPORTS = ("AdmissionReport", "ClusterAdmissionReport", "BackgroundScanReport", "ClusterBackgroundScanReport")
 _NEVER_ASKED = frozenset((*_REPORTS, "UpdateRequest"))
 """`ExcludeKyvernoResources`: kinds that the webhook admits with any configuration."""
-_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|\*")
-_ENTRY = re.compile(r"\[([^\[\]]*)\]")
+_VERSION = pattern(r"v[0-9]+((alpha|beta)[0-9]+)?|\*")
+_ENTRY = pattern(r"\[([^\[\]]*)\]")
 _PARTS = 3
 
 
@@ -168,9 +169,9 @@ def kind_selector(text: str) -> tuple[str, str, str, str]:
 
 def _patterns(key: str, text: str) -> Iterator[tuple[str, str]]:
     """The patterns of a comma-separated list; `!` marks a pattern that overrides the exclusions."""
-    for pattern in (part.strip() for part in text.split(",")):
-        if pattern.removeprefix("!").strip():
-            yield key, pattern
+    for part in (part.strip() for part in text.split(",")):
+        if part.removeprefix("!").strip():
+            yield key, part
 
 
 def _concerns(key: str, pattern: str, user: UserInfo) -> bool:
