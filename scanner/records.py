@@ -74,7 +74,8 @@ def _add(made: Any, name: str, write: _Write, fields: _Fields) -> None:
     """Give a class a method that is compiled when it is first called."""
 
     def method(self: object, *values: object, **by_name: object) -> object:
-        namespace = _NAMES | {f"_default_{field.name}": _find_default(field) for field in fields}
+        namespace = {"__name__": made.__module__, **_NAMES}
+        namespace |= {f"_default_{field.name}": _find_default(field) for field in fields}
         exec(write(fields), namespace)  # noqa: S102 - as the standard library does; the text has names of fields only
         compiled: Any = namespace[name]
         compiled.__qualname__ = f"{made.__qualname__}.{name}"

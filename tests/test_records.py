@@ -170,6 +170,13 @@ def test_a_record_passes_between_processes() -> None:
     assert owned == pickle.loads(pickle.dumps(owned))  # noqa: S301 - of this test
 
 
+def test_a_method_belongs_to_the_module_of_its_class() -> None:
+    """Its name in the message of an error is that of the class."""
+    made: Any = ClassForm((_PLAIN,), {}, ()).make(dataclass)
+    made(1)
+    assert (__name__, "Made.__init__") == (made.__init__.__module__, made.__init__.__qualname__)
+
+
 def test_a_default_that_is_made_is_not_shared() -> None:
     """Each object has its own."""
     first, second = Named("a"), Named("b")
