@@ -84,22 +84,15 @@ class Compactor:
         return "?" if shape == {"v": "?"} else {**as_object(shape), "a": True}
 
     def _convert_object(self, schema: JsonObject, *, preserve: bool) -> Json:
-        properties = as_object(schema.get("properties"))
-        fields = {
-            name: self.convert_schema(as_object(member_schema), preserve=preserve)
-            for name, member_schema in properties.items()
-        }
-        defaults = {
-            name: dig(member_schema, "default")
-            for name, member_schema in properties.items()
-            if "default" in as_object(member_schema)
-        }
+        properties = {name: as_object(member) for name, member in as_object(schema.get("properties")).items()}
+        fields = {name: self.convert_schema(member, preserve=preserve) for name, member in properties.items()}
+        defaults = {name: member["default"] for name, member in properties.items() if "default" in member}
         parts: dict[str, Json] = {
             "f": fields,
             "v": self._convert_others(schema, preserve=preserve),
             "d": defaults,
             "w": _list_always_written(schema, defaults),
-            "n": [name for name, member_schema in properties.items() if dig(member_schema, "nullable") is True],
+            "n": [name for name, member in properties.items() if member.get("nullable") is True],
             "x": schema.get("x-kubernetes-map-type") == "atomic",
         }
         return {key: part for key, part in parts.items() if part}
@@ -129,8 +122,10 @@ def _list_always_written(schema: JsonObject, defaults: JsonObject) -> list[Json]
 
 def _get_reference(schema: JsonObject) -> str:
     """The definition that a schema refers to, directly or by the only entry of its allOf."""
-    alternatives = as_list(schema.get("allOf"))
-    reference = as_text(schema.get("$ref")) or (as_text(dig(alternatives[0], "$ref")) if len(alternatives) == 1 else "")
+    reference = as_text(schema.get("$ref"))
+    if not reference and "allOf" in schema:
+        alternatives = as_list(schema["allOf"])
+        reference = as_text(dig(alternatives[0], "$ref")) if len(alternatives) == 1 else ""
     return reference.rpartition("/")[2]
 
 
