@@ -15,11 +15,11 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit import redact
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.json import JsonObject
-from scanner.model.outcome import Change, Skipped, SkipReason, WouldChange
+from scanner.model.outcome import Change, Check, CheckKind, Skipped, SkipReason, WouldChange
 from scanner.model.resource import Resource
 from scanner.policies.mutating.mutation import compute_patch
 from scanner.policies.mutating.together import list_invocations, try_orders
-from scanner.preview.admission_request import AdmissionRequest, make_undecided
+from scanner.preview.admission_request import AdmissionRequest, explain_client, make_undecided
 from scanner.preview.verdict import Decision, Effect
 
 _Acting: TypeAlias = "Sequence[tuple[BoundPolicy, InvocationResult]]"
@@ -45,6 +45,7 @@ def mutate(request: AdmissionRequest, resource: Resource) -> Mutation:
         acting = tuple(_list_acting(request, resource))
         answers = try_orders(acting) if acting else ()
         changed_by, decisions = _list_changing(acting)
+        decisions += tuple(_list_by_client(acting))
     except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
         return Mutation(None, (Decision(Effect.UNDECIDED, f"mutating policies cannot be evaluated: {error}"),))
     hidden = Decision(Effect.UNDECIDED, _HIDDEN)
@@ -71,6 +72,14 @@ def _list_acting(request: AdmissionRequest, resource: Resource) -> Iterator[tupl
             for result in list_invocations(bound, view, request.kind, request.make_context(view)):
                 if result.request or result.check_results:
                     yield bound, result
+
+
+def _list_by_client(acting: _Acting) -> Iterator[Decision]:
+    """A decision for each policy whose result depends on the client of the request."""
+    for bound in {id(bound): bound for bound, _ in acting}.values():
+        checks = (Check(CheckKind.CONDITIONS), *bound.compiled.checks)
+        if why := next(filter(None, (explain_client(bound, check) for check in checks)), ""):
+            yield make_undecided(bound, why)
 
 
 def _list_changing(acting: _Acting) -> tuple[tuple[str, ...], tuple[Decision, ...]]:

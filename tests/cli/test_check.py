@@ -416,6 +416,88 @@ def test_an_update_that_is_compared_with_its_field_managers_is_undecided(
     assert expected == verdict(ran)
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [({"data": {"a": "c"}}, (3, "undecided")), ({"metadata": {"labels": {"c": "d"}}}, (0, "admitted"))],
+)
+def test_a_generation_that_an_update_raises_is_undecided(
+    check: Check, change: Document, expected: tuple[int, str]
+) -> None:
+    """A policy that compares it with that of the old object would seem to admit every change."""
+    rule = vap("p", "configmaps", expression="oldObject.metadata.generation == object.metadata.generation")
+    stored = config_map(metadata={"uid": "u1", "generation": 3}, data={"a": "b"})
+
+    assert expected == verdict(check([rule, bind("p"), stored], config_map(**change)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("!request.dryRun", (3, "undecided")),
+        ("request.options.fieldManager == 'argocd'", (3, "undecided")),
+        ("request.options.kind == 'CreateOptions'", (0, "admitted")),
+        ("request.operation == 'CREATE' && request.name == 'settings'", (0, "admitted")),
+    ],
+)
+def test_a_field_that_the_client_of_a_request_chooses_is_undecided(
+    check: Check, expression: str, expected: tuple[int, str]
+) -> None:
+    """A dry run and an apply differ in them, and so do kubectl and a controller."""
+    assert expected == verdict(check([vap("p", "configmaps", expression=expression), bind("p")], config_map()))
+
+
+def test_a_condition_about_the_client_is_undecided(check: Check) -> None:
+    """A policy that leaves out dry runs does not leave out the request that applies the manifest."""
+    condition = {"name": "no-dry-run", "expression": "!request.dryRun"}
+    ran = check([vap("p", "configmaps", matchConditions=[condition]), bind("p")], config_map())
+
+    assert (3, "undecided") == verdict(ran)
+
+
+def test_a_mutation_that_depends_on_the_client_is_undecided(check: Check) -> None:
+    """What a mutating policy reads of the client decides about the object that validating policies read."""
+    expression = "Object{metadata: Object.metadata{labels: {'dry': string(request.dryRun)}}}"
+
+    assert (3, "undecided") == verdict(check(mutation("m", expression, "configmaps"), config_map()))
+
+
+def test_a_new_daemon_set_has_the_annotation_of_the_server(check: Check) -> None:
+    """It numbers the templates, and mutating policies read it before the first template is counted."""
+    daemons = {**deployment(), "kind": "DaemonSet"}
+    text = "object.metadata.annotations['deprecated.daemonset.template.generation']"
+    count = mutation("m", f"Object{{metadata: Object.metadata{{labels: {{'n': {text}}}}}}}", "daemonsets", group="apps")
+    rule = vap("p", "daemonsets", group="apps", expression=f"object.metadata.labels.n == '0' && {text} == '1'")
+
+    assert (0, "admitted") == verdict(check([*count, rule, bind("p")], daemons))
+
+
+def test_an_update_of_a_template_is_counted(check: Check) -> None:
+    """By the annotation of a DaemonSet; another change of it is not."""
+    name = "deprecated.daemonset.template.generation"
+    stored = {**deployment(), "kind": "DaemonSet"}
+    stored["metadata"] |= {"uid": "u1", "annotations": {name: "4"}}
+    rule = vap("p", "daemonsets", group="apps", expression=f"object.metadata.annotations['{name}'] == '5'")
+    other = {**deployment(hostNetwork=True), "kind": "DaemonSet"}
+
+    assert (0, "admitted") == verdict(check([rule, bind("p"), stored], other))
+
+
+def test_a_new_job_names_itself_in_the_labels_of_its_pods(check: Check) -> None:
+    """The uid of the job, which is in others, is not known."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "once", "namespace": "shop"},
+        "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"}}},
+    }
+    label = "object.spec.template.metadata.labels"
+    named = vap("p", "jobs", group="batch", expression=f"{label}['batch.kubernetes.io/job-name'] == 'once'")
+    counted = vap("p", "jobs", group="batch", expression=f"'controller-uid' in {label}")
+
+    assert (0, "admitted") == verdict(check([named, bind("p")], job))
+    assert (3, "undecided") == verdict(check([counted, bind("p")], job))
+
+
 def test_a_later_manifest_of_an_object_updates_it(check: Check) -> None:
     """Kubectl applies both, one after the other; a manifest that is refused changes nothing."""
     policy = vap("p", "configmaps", expression="oldObject == null || object.data.a <= oldObject.data.a + '0'")

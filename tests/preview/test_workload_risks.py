@@ -178,8 +178,9 @@ def of_daemon_set(generation: str) -> Document:
     """A DaemonSet whose template is of a generation, without `hostNetwork`."""
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": SPEC}
     spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template, "updateStrategy": {"type": "OnDelete"}}
+    stored = store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec})
     annotations = {"deprecated.daemonset.template.generation": generation}
-    return store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec}, {"annotations": annotations})
+    return {**stored, "metadata": {**stored["metadata"], "annotations": annotations}}
 
 
 @pytest.mark.parametrize(("revision", "expected"), [("db-old", [("db", ["recreate"], 3, 1, True)]), ("db-new", [])])

@@ -18,7 +18,7 @@ from scanner.mutate.registry.conversion import convert_into, convert_round_trip
 from scanner.mutate.registry.features import drop_disabled
 from scanner.mutate.registry.first_status import complete_status, set_first_status
 from scanner.mutate.registry.restoring import complete, restore
-from scanner.mutate.registry.strategies import find_creation_strategy, find_update_strategy
+from scanner.mutate.registry.strategies import count_template, find_creation_strategy, find_update_strategy
 from scanner.mutate.schema import Schema
 from scanner.mutate.walk import apply_within, drop_members, set_member
 
@@ -127,7 +127,8 @@ def prepare_write(schema: Schema, old: JsonObject | None, new: JsonObject) -> Js
         first = {"status": prepared["status"]} if "status" in prepared else {}
         return {**set_defaults(schema, prepared), **first}
     kept = keep_status(old, keep_metadata(old, new))
-    return set_defaults(schema, find_update_strategy(name)(old, drop_disabled(schema, old, kept)))
+    prepared = find_update_strategy(name)(old, drop_disabled(schema, old, kept))
+    return set_defaults(schema, count_template(name, old, prepared))
 
 
 # The metadata after an update: fields that clients cannot set keep the stored values.
