@@ -774,6 +774,72 @@ def test_a_claim_is_limited_by_a_range(check: Check) -> None:
     )
 
 
+def of_class(kind: str, name: str, *, created: str = "2026-01-01T00:00:00Z", default: str = "true") -> Document:
+    """A StorageClass or an IngressClass that is the default one."""
+    group = {"StorageClass": "storage.k8s.io", "IngressClass": "networking.k8s.io"}[kind]
+    annotations = {f"{kind.lower()}.kubernetes.io/is-default-class": default}
+    metadata = {"name": name, "creationTimestamp": created, "annotations": annotations}
+    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata}
+
+
+def claim(**spec: Any) -> Document:
+    """A claim in the shop."""
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "data", "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {**size, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("classes", "manifest", "expected"),
+    [
+        ([], claim(), ""),
+        ([of_class("StorageClass", "b"), of_class("StorageClass", "a")], claim(), "a"),
+        ([of_class("StorageClass", "a"), of_class("StorageClass", "b", created="2026-02-01T00:00:00Z")], claim(), "b"),
+        ([of_class("StorageClass", "a", default="yes")], claim(), ""),
+        ([of_class("StorageClass", "a")], claim(storageClassName="own"), "own"),
+        ([of_class("StorageClass", "a")], claim(storageClassName=""), ""),
+    ],
+)
+def test_a_claim_gets_the_default_class(
+    check: Check, classes: list[Document], manifest: Document, expected: str
+) -> None:
+    """The newest one, if it names none, before any policy reads it."""
+    found = "has(object.spec.storageClassName) ? object.spec.storageClassName : ''"
+    rule = vap("p", "persistentvolumeclaims", expression=f"({found}) == '{expected}'")
+
+    assert (0, "admitted") == verdict(check([*classes, rule, bind("p")], manifest))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [({}, "nginx"), ({"kubernetes.io/ingress.class": "own"}, "")],
+)
+def test_an_ingress_gets_the_default_class(check: Check, annotations: dict[str, str], expected: str) -> None:
+    """Unless it names one, also by the annotation of older releases; a plug-in that the server does not run changes nothing."""
+    ingress = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "namespace": "shop", "annotations": annotations},
+        "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
+    }
+    found = "has(object.spec.ingressClassName) ? object.spec.ingressClassName : ''"
+    rule = vap("p", "ingresses", group="networking.k8s.io", expression=f"({found}) == '{expected}'")
+    cluster = [of_class("IngressClass", "nginx"), rule, bind("p")]
+
+    assert (0, "admitted") == verdict(check(cluster, ingress))
+    flags = ("--disabled-plugin", "DefaultIngressClass")
+    assert bool(expected) is (verdict(check(cluster, ingress, flags=flags)) == (1, "refused"))
+
+
+def test_a_new_claim_is_protected_while_it_is_in_use(check: Check) -> None:
+    """Its finalizer is there when policies read it."""
+    rule = vap("p", "persistentvolumeclaims", expression="!has(object.metadata.finalizers)")
+
+    assert (1, "refused") == verdict(check([rule, bind("p")], claim()))
+    flags = ("--disabled-plugin", "StorageObjectInUseProtection")
+    assert (0, "admitted") == verdict(check([rule, bind("p")], claim(), flags=flags))
+
+
 def test_an_unknown_plugin_is_a_usage_error(check: Check) -> None:
     """The message names those that are evaluated."""
     ran = check([], pod(), flags=("--disabled-plugin", "ResourceQuota"))
