@@ -194,6 +194,26 @@ def test_pods_of_an_earlier_template_do_not_show_the_next_ones(revision: str, ex
     assert expected == describe(result)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ({"type": "OnDelete"}, []),
+        ({"rollingUpdate": {"partition": 0}}, []),
+        ({"rollingUpdate": {"partition": 1}}, [("db", ["recreate"], 3, 1, True)]),
+    ],
+)
+def test_a_pod_of_an_earlier_template_is_no_risk_if_the_next_one_passes(
+    strategy: Document, expected: list[Any]
+) -> None:
+    """A StatefulSet makes a pod below its partition of the earlier template again."""
+    owner = stateful() | {"status": {"updateRevision": "db-new"}}
+    owner["spec"]["updateStrategy"] = strategy
+    owner["spec"]["template"]["metadata"]["labels"]["safe"] = "yes"
+    living = pod("db-0", owner, labels={"app": "db", "controller-revision-hash": "db-old"})
+
+    assert expected == describe(flip(strict("pods", expression="'safe' in object.metadata.labels"), [owner, living]))
+
+
 @pytest.mark.parametrize(("generation", "expected"), [("1", [("agent", ["recreate"], None, 1, True)]), ("2", [])])
 def test_a_daemon_set_tells_its_template_by_a_generation(generation: str, expected: list[Any]) -> None:
     """Its pods have the generation of theirs as a label."""
