@@ -18,7 +18,7 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, Check, CheckKind, Skipped, SkipReason, WouldChange
 from scanner.model.resource import Resource
 from scanner.policies.mutating.mutation import compute_patch
-from scanner.policies.mutating.together import list_invocations, try_orders
+from scanner.policies.mutating.together import RequestResult, list_invocations, try_orders
 from scanner.preview.admission_request import AdmissionRequest, explain_client, make_undecided
 from scanner.preview.verdict import Decision, Effect
 
@@ -62,7 +62,14 @@ def mutate(request: AdmissionRequest, resource: Resource) -> Mutation:
         shown = redact.redact_mutations(refusal, acting)
         refused = Decision(Effect.REFUSES, shown, language="MutatingAdmissionPolicy")
         return Mutation(None, (*decisions, refused), changed_by=changed_by)
-    return Mutation(answers[0].after, decisions, redact.redact_patch(changes, acting), changed_by)
+    return Mutation(_read_validated(request, answers[0]), decisions, redact.redact_patch(changes, acting), changed_by)
+
+
+def _read_validated(request: AdmissionRequest, answer: RequestResult) -> JsonObject:
+    """The object that validation reads: of a custom resource, the unknown fields that a policy adds are only pruned to be stored."""
+    schema = request.requested.schema
+    is_custom = schema is not None and schema.custom is not None
+    return answer.unpruned if is_custom and answer.unpruned is not None else answer.after
 
 
 def _list_acting(request: AdmissionRequest, resource: Resource) -> Iterator[tuple[BoundPolicy, InvocationResult]]:

@@ -310,8 +310,8 @@ def test_a_namespace_among_the_manifests_counts(check: Check) -> None:
     assert (1, "refused") == verdict(ran)
 
 
-def test_a_definition_among_the_manifests_counts(check: Check) -> None:
-    """An object of its kind is read with the defaults of its schema."""
+def define_widgets() -> Document:
+    """The definition of Widgets, which have a size."""
     properties = {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}}
     version = {
         "name": "v1",
@@ -319,7 +319,7 @@ def test_a_definition_among_the_manifests_counts(check: Check) -> None:
         "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
     }
-    definition: Document = {
+    return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -330,15 +330,40 @@ def test_a_definition_among_the_manifests_counts(check: Check) -> None:
             "versions": [version],
         },
     }
-    widget: Document = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w", "namespace": "shop"},
-        "spec": {},
-    }
+
+
+def widget(**metadata: Any) -> Document:
+    """A Widget in the shop."""
+    named = {"name": "w", "namespace": "shop", **metadata}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": named, "spec": {}}
+
+
+def test_a_definition_among_the_manifests_counts(check: Check) -> None:
+    """An object of its kind is read with the defaults of its schema."""
     cluster = [vap("p", "widgets", group="example.com", expression="object.spec.size == 3"), bind("p")]
 
-    assert (0, "admitted") == verdict(check(cluster, widget, definition))
+    assert (0, "admitted") == verdict(check(cluster, widget(), define_widgets()))
+
+
+def test_a_field_that_no_schema_has_is_validated_before_it_is_pruned(check: Check) -> None:
+    """A mutating policy may add one to a custom resource: only what is stored has no unknown fields."""
+    add = "[JSONPatch{op: 'add', path: '/spec/other', value: 'x'}]"
+    mutating = mutation("m", "Object{}", "widgets", group="example.com")
+    mutating[0]["spec"]["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": add}}]
+    rule = vap("p", "widgets", group="example.com", expression="!has(object.spec.other)")
+    cluster = [*mutating, rule, bind("p"), define_widgets()]
+
+    assert (1, "refused") == verdict(check(cluster, widget()))
+    assert (1, "refused") == verdict(check([*cluster, {**widget(uid="u1"), "spec": {"size": 4}}], widget()))
+
+
+def test_the_metadata_of_a_custom_resource_is_validated_as_it_was_applied(check: Check) -> None:
+    """An empty list and a null are there until the object is stored."""
+    found = "has(object.metadata.finalizers) && object.metadata.labels.a == null"
+    rule = vap("p", "widgets", group="example.com", expression=found)
+    manifest = widget(finalizers=[], labels={"a": None})
+
+    assert (0, "admitted") == verdict(check([rule, bind("p"), define_widgets()], manifest))
 
 
 def test_a_kind_that_is_not_served_is_undecided(check: Check) -> None:

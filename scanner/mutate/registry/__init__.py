@@ -23,6 +23,7 @@ from scanner.mutate.schema import Schema
 from scanner.mutate.walk import apply_within, drop_members, set_member
 
 __all__ = [
+    "clear_metadata",
     "complete_status",
     "convert_round_trip",
     "decode",
@@ -120,8 +121,7 @@ def prepare_write(schema: Schema, old: JsonObject | None, new: JsonObject) -> Js
     """
     name = schema.resolve(schema.root).name
     if old is None:
-        start = {"metadata": drop_members(as_object(new.get("metadata")), *_SERVER_SET)}
-        kept = set_first_status(schema, keep_metadata(start, new))
+        kept = set_first_status(schema, clear_metadata(new))
         prepared = find_creation_strategy(name)(kept, drop_disabled(schema, EMPTY, kept))
         # The status of the strategy is validated without the defaults of its type.
         first = {"status": prepared["status"]} if "status" in prepared else {}
@@ -160,6 +160,11 @@ def keep_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
         metadata["namespace"] = old["namespace"]
     metadata = {**metadata, **_keep_owners(metadata)}
     return {**after, "metadata": metadata} if metadata else drop_members(after, "metadata")
+
+
+def clear_metadata(new: JsonObject) -> JsonObject:
+    """A new object without the metadata that no client can set (`rest.BeforeCreate`)."""
+    return keep_metadata({"metadata": drop_members(as_object(new.get("metadata")), *_SERVER_SET)}, new)
 
 
 def _keep_owners(metadata: JsonObject) -> JsonObject:
