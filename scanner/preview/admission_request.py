@@ -13,7 +13,7 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_o
 from scanner.admission.server_fields import SET_BY_CLIENT, paths_overlap
 from scanner.audit.withheld_reads import WithheldReads, touches_withheld
 from scanner.model.json import JsonObject, as_object
-from scanner.model.outcome import Change, Check
+from scanner.model.outcome import Change, Check, CheckKind
 from scanner.model.policy import ADMISSION_API, Binding, MatchResources, Operation
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.withheld import WithheldMap, has_withheld, mark_like
@@ -136,10 +136,15 @@ def has_effect(binding: Binding) -> bool:
     return not binding.actions or not {"Deny", "Warn", "RefusePods"}.isdisjoint(binding.actions)
 
 
-def explain_client(bound: BoundPolicy, check: Check) -> str:
-    """The reason why a check of the API server is not known: the client of the request decides; empty if it does not."""
-    by_server = bound.policy.language in ADMISSION_API
-    return _BY_CLIENT if by_server and paths_overlap(bound.compiled.reads(check), SET_BY_CLIENT) else ""
+def explain_client(bound: BoundPolicy, *checks: Check) -> str:
+    """The reason why some checks, without any all of a policy of the API server, are not known: the client of the request decides.
+
+    Empty if they read no such field. Other languages make requests of their own.
+    """
+    if bound.policy.language not in ADMISSION_API:
+        return ""
+    every = checks or (Check(CheckKind.CONDITIONS), *bound.compiled.checks)
+    return _BY_CLIENT if any(paths_overlap(bound.compiled.reads(each), SET_BY_CLIENT) for each in every) else ""
 
 
 def make_undecided(bound: BoundPolicy, why: str) -> Decision:

@@ -15,7 +15,7 @@ from scanner.admission.dispatch import BoundPolicy, InvocationResult
 from scanner.audit import redact
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
 from scanner.model.json import JsonObject
-from scanner.model.outcome import Change, Check, CheckKind, Skipped, SkipReason, WouldChange
+from scanner.model.outcome import Change, Skipped, SkipReason, WouldChange
 from scanner.model.resource import Resource
 from scanner.policies.mutating.mutation import compute_patch
 from scanner.policies.mutating.together import RequestResult, list_invocations, try_orders
@@ -84,8 +84,7 @@ def _list_acting(request: AdmissionRequest, resource: Resource) -> Iterator[tupl
 def _list_by_client(acting: _Acting) -> Iterator[Decision]:
     """A decision for each policy whose result depends on the client of the request."""
     for bound in {id(bound): bound for bound, _ in acting}.values():
-        checks = (Check(CheckKind.CONDITIONS), *bound.compiled.checks)
-        if why := next(filter(None, (explain_client(bound, check) for check in checks)), ""):
+        if why := explain_client(bound):
             yield make_undecided(bound, why)
 
 

@@ -91,21 +91,14 @@ class PassTests:
         plans = plan((kind,), self._rules.validating, context.operations)
         policies = plans[0].policies if plans else ()
         to_be_set = (*list_fields_to_be_set(kind, {}), ("status",)) if operation == "CREATE" else (GENERATION,)
-        if any(reads_any(_list_reads(bound), to_be_set) or _depends_on_client(bound) for bound, _ in policies):
+        if any(reads_any(_list_reads(bound), to_be_set) or explain_client(bound) for bound, _ in policies):
             return None
         return FastPath(context, KindPlan(kind, policies))
 
 
 def _list_reads(bound: BoundPolicy) -> Iterable[tuple[str, ...]]:
-    return [path for check in _list_checks(bound) for path in bound.compiled.reads(check)]
-
-
-def _depends_on_client(bound: BoundPolicy) -> bool:
-    return any(explain_client(bound, check) for check in _list_checks(bound))
-
-
-def _list_checks(bound: BoundPolicy) -> tuple[Check, ...]:
-    return (Check(CheckKind.CONDITIONS), *bound.compiled.checks)
+    checks = (Check(CheckKind.CONDITIONS), *bound.compiled.checks)
+    return [path for check in checks for path in bound.compiled.reads(check)]
 
 
 @dataclass(frozen=True, slots=True)
