@@ -178,8 +178,9 @@ def of_daemon_set(generation: str) -> Document:
     """A DaemonSet whose template is of a generation, without `hostNetwork`."""
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": SPEC}
     spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template, "updateStrategy": {"type": "OnDelete"}}
+    stored = store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec})
     annotations = {"deprecated.daemonset.template.generation": generation}
-    return store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec}, {"annotations": annotations})
+    return {**stored, "metadata": {**stored["metadata"], "annotations": annotations}}
 
 
 @pytest.mark.parametrize(("revision", "expected"), [("db-old", [("db", ["recreate"], 3, 1, True)]), ("db-new", [])])
@@ -353,3 +354,15 @@ def test_a_note_names_the_webhooks_without_which_templates_were_decided() -> Non
     assert ((), ()) == (result.workloads, without.notes)
     [note] = result.notes
     assert "without the webhooks that may change pods: inject.example.com of mesh. " in note
+
+
+@pytest.mark.parametrize("expression", ["!request.dryRun", "request.options.fieldManager == 'argocd'"])
+def test_what_the_client_of_a_request_chooses_is_undecided(expression: str) -> None:
+    """Objects are compared as in a dry run, so a rule that leaves out dry runs would seem to change nothing."""
+    owner = stateful()
+    spec = strict("pods", expression="false")
+    spec[0]["spec"]["matchConditions"] = [{"name": "client", "expression": expression}]
+    result = flip(spec, [owner, pod("db-0", owner)])
+
+    assert ["policy strict"] == [gap.where for gap in result.gaps]
+    assert [False] == [each.is_refused for risks in result.workloads for each in risks.risks]

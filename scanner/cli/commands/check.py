@@ -42,7 +42,16 @@ EPILOG: Final = (
     "2 usage or configuration · 3 something could not be decided · 4 could not run."
 )
 LIVE: Final = "live"
-BUILT_IN: Final = ("LimitRanger", "ServiceAccount", "Priority", "DefaultTolerationSeconds", "RuntimeClass")
+BUILT_IN: Final = (
+    "LimitRanger",
+    "ServiceAccount",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "RuntimeClass",
+    "DefaultIngressClass",
+)
 """The plug-ins that are evaluated: `scanner.preview.plugins.BUILT_IN`, whose import would delay every command."""
 _GARBAGE = 200_000
 """New objects between two collections of garbage: fewer are made for some manifests, nearly all by imports, and stay until the end."""
