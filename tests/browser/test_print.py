@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from io import BytesIO
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from playwright.sync_api import Page
@@ -13,17 +14,30 @@ from pypdf import PdfReader
 
 from scanner.report import FORMATS
 from scanner.report.document.document import document_of
+from scanner.report.document.notes import list_missed
 from scanner.report.paper.page import render_page
 from tests.report.papers import long_paper, paper_of
-from tests.report.records import large_record
+from tests.report.records import large_record, partial_record
 from tests.thorough import FULL
 
 from .conftest import opened
+from .month import print_month
 
 _SHEETS = 30
 _MOST_OF_PAPER = 20
 _BUSY = 180_000
 """Milliseconds that a page of 1,000 findings may take on a machine that is busy."""
+_SMALL_LETTERS = """() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), small = new Set();
+  while (texts.nextNode()) {
+    const of = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || !of.getClientRects().length || of.closest(".sr")) continue;
+    const drawn = of.closest("svg"), scale = drawn ? drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width : 1;
+    if (parseFloat(getComputedStyle(of).fontSize) * scale * 0.75 < 7.99) small.add(texts.currentNode.data.trim());
+  }
+  return [...small];
+}"""
+"""The printed texts in letters of less than 8 points."""
 WORST = 10
 """The worst problems of a summary."""
 _HEADS = "Action Severity Workload Problem Owner Age Finding"
@@ -85,6 +99,48 @@ def test_one_file_has_few_sheets(page: Page, tmp_path: Path, findings: int, most
     assert most >= len(sheets)
     counts = Counter(text.count(stored.id) for stored in record.findings())
     assert {1: findings - WORST, 2: WORST} == counts, "the summary repeats the worst problems alone"
+
+
+@pytest.mark.parametrize(
+    ("copies", "more_policies", "least", "most"),
+    [
+        (0, (), 70, 30),
+        (1, ("examples/policies-controls",), 218, 40),
+        *([(7, ("examples/policies-controls",), 1_000, 60)] if FULL else []),
+    ],
+)
+def test_a_month_of_a_real_cluster_has_few_sheets(
+    page: Page, tmp_path: Path, copies: int, more_policies: tuple[str, ...], least: int, most: int
+) -> None:
+    """With rules, controls and changes; each finding and each text of a policy stands once, and no letter is smaller than 8 points."""
+    report, ids = print_month(tmp_path, copies=copies, more_policies=more_policies)
+    page.goto(report.as_uri(), timeout=_BUSY)
+    texts = page.locator('.of-policies section[aria-labelledby$="~text"] pre')
+    policies = texts.filter(has_text="kind: ValidatingAdmissionPolicy").count()
+    sheets = printed(page)
+    text = " ".join(sheets)
+    page.emulate_media(media="print")
+
+    assert least <= len(ids)
+    assert most >= len(sheets)
+    assert Counter(dict.fromkeys(ids, 1)) == Counter({each: text.count(each) for each in ids})
+    assert policies == text.count("kind: ValidatingAdmissionPolicy metadata:")
+    assert [] == page.evaluate(_SMALL_LETTERS)
+
+
+def test_every_gap_is_printed(page: Page, tmp_path: Path) -> None:
+    """What a scan could not examine is never shortened."""
+    document = document_of(partial_record())
+    with (tmp_path / "report.html").open("w", encoding="utf-8") as out:
+        FORMATS["html-single"].render(document, out)
+    page.goto((tmp_path / "report.html").as_uri(), timeout=_BUSY)
+    text = normalize("NFKC", "".join("".join(printed(page)).split()))
+
+    missed = list_missed(document)
+    assert missed
+    assert [] == [
+        part for gap in missed for part in (gap.where, gap.title, gap.why) if "".join(part.split()) not in text
+    ]
 
 
 @pytest.mark.parametrize("findings", [218, 0, *([1_000] if FULL else [])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from contextlib import chdir
 from datetime import UTC, datetime, timedelta
@@ -14,8 +13,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from scanner.store import open_store
 from tests.command import assay_here
+from tests.demo import demo_in
 
-ROOT = Path(__file__).parents[2]
 WIDTHS = (60, 80, 120)
 COMMANDS = {
     "summary": ("report",),
@@ -38,13 +37,7 @@ _MOMENTS = (
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the examples, and a database in which the demo recorded a month ago, a week ago and today."""
     home = tmp_path_factory.mktemp("month")
-    (home / "examples").symlink_to(ROOT / "examples")
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
-    assert spec is not None
-    assert spec.loader is not None
-    demo = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(demo)
-    (home / demo.OUTPUT).mkdir(parents=True)
+    demo = demo_in(home)
     now = datetime.now(UTC)
     clock = demo.Clock(now)
     with chdir(home), open_store("assay.db", clock) as store:

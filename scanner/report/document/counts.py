@@ -57,6 +57,11 @@ class CheckCounts:
         return self.passed + self.failing + self.unanswered + self.would_change + self.excepted
 
     @property
+    def all_passed(self) -> bool:
+        """Return whether no check has another result."""
+        return self.passed == self.total
+
+    @property
     def unanswered(self) -> int:
         """The number of checks without a result: skipped or not auditable."""
         return self.skipped + self.not_auditable

@@ -15,10 +15,12 @@ from scanner.report.document.by_policy import PolicySection
 from scanner.report.text.numbers import plural
 
 _WIDE = 10_000
+_SHORT_ITEM, _SHORT_LIST = 40, 70
+"""The most characters of an item, and of all items, of a list that stands on one line."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and no aliases."""
+    """Writes texts of several lines as blocks, short lists of words on one line, and no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Repeat equal values: the author wrote no anchors."""
@@ -29,7 +31,15 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
+def _list(dumper: yaml.SafeDumper, items: list[object]) -> yaml.SequenceNode:
+    words = [str(item) for item in items if not isinstance(item, (dict, list))]
+    is_short = len(words) == len(items) and sum(map(len, words)) <= _SHORT_LIST
+    is_short = is_short and all(len(word) <= _SHORT_ITEM and "\n" not in word for word in words)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=is_short)
+
+
 _Dumper.add_representer(str, _text)
+_Dumper.add_representer(list, _list)
 
 
 def definition_of(section: PolicySection) -> str:
@@ -39,7 +49,7 @@ def definition_of(section: PolicySection) -> str:
 
 
 def yaml_of(document: Json) -> str:
-    """A document as YAML, with texts of several lines as blocks."""
+    """A document as YAML, with texts of several lines as blocks and short lists of words, as of verbs, on one line."""
     return yaml.dump(_make_plain(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
 
 

@@ -5,6 +5,7 @@ The static report writes all of them; the web application renders the page that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -307,17 +308,22 @@ def worst_line(document: Document, worst: WorstProblem) -> WorstLine:
 
 # The texts of the bindings of a policy and of its params, for the page of the policy.
 
+_FRAME: Final = re.compile(r"(?:apiVersion: .*\n)?kind: .*\nmetadata:\n  name: .*\n(?=spec:\n)")
 _HEAVIEST_TEXTS: Final = 60_000
 """Bytes of HTML: the page has room for the text of the policy, too."""
 
 
 class RuleText(NamedTuple):
-    """The text of a binding or of a param; `masked` if a part of it is withheld."""
+    """The text of a binding or of a param; `masked` if a part of it is withheld.
+
+    `frame` is its beginning, if that has kind and name alone, which stand above it, and the rest of the text is its `spec`.
+    """
 
     what: str
     name: str
     text: str
     masked: bool = False
+    frame: str = ""
 
 
 class RuleTexts(NamedTuple):
@@ -336,7 +342,9 @@ def texts_of(policy: PolicySection, rules: Iterable[RuleSection]) -> RuleTexts:
 def _bindings(policy: PolicySection) -> Iterator[RuleText]:
     for binding in policy.bindings:
         if binding.manifest:
-            yield RuleText("Binding", binding.name, yaml_of(binding.written or binding.manifest))
+            text = yaml_of(binding.written or binding.manifest)
+            frame = _FRAME.match(text)
+            yield RuleText("Binding", binding.name, text, frame=frame[0] if frame else "")
 
 
 def _params(policy: PolicySection, rules: Iterable[RuleSection]) -> Iterator[RuleText]:
