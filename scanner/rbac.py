@@ -50,6 +50,7 @@ CONTROLLER_ACCOUNTS: Final = (
 """The service accounts in kube-system whose requests `assay preview` makes."""
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_CLASSES: Final = (("storage.k8s.io", "storageclasses"), ("networking.k8s.io", "ingressclasses"))
 """A fixed moment: permissions do not depend on the time, as policy exceptions do."""
 
 
@@ -142,6 +143,7 @@ def list_check_permissions(cluster: Cluster, options: Options) -> RequiredPermis
         *_identity_permissions(),
         Permission("", NAMESPACES.plural, "get", why="the namespaces of manifests"),
         *_plugin_permissions(),
+        *(Permission(*each, "list", why="the default classes of claims and Ingresses") for each in _CLASSES),
         *_read_param_permissions(kinds, bound),
         *_authorizer_permissions(bound),
         *_inventory_permissions(languages),

@@ -1,7 +1,7 @@
-"""The fields of an object that the server sets when the object is created.
+"""The fields of an object that the server sets when the object is created or updated, and those of a request that its client sets.
 
-Source of truth: `rest.FillObjectMetaSystemFields` and the create strategies of the built-in kinds. A check that reads such a field has
-another value at hand than admission has, so its verdict is not that of admission.
+Source of truth: `rest.FillObjectMetaSystemFields` and the strategies of the built-in kinds. A check that reads such a field has another
+value at hand than admission has, so its verdict is not that of admission.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import eq
 from typing import Final
 
-from scanner.model.json import Json, JsonObject
+from scanner.model.json import Json, JsonObject, dig
 from scanner.model.resource import SERVER_SET_METADATA, Kind
 
 Path = tuple[str, ...]
@@ -46,7 +46,19 @@ _SIGNED: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
 _CHOSEN: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
     ("", "Service"): (("spec", "ipFamilies"),),
     ("", "PersistentVolume"): (("status", "lastPhaseTransitionTime"),),
+    # A local APIService is available from the time of the request on.
+    ("apiregistration.k8s.io", "APIService"): (("status", "conditions"),),
 }
+MANAGED_FIELDS: Final[Path] = ("metadata", "managedFields")
+GENERATION: Final[Path] = ("metadata", "generation")
+_COUNTS_ANNOTATIONS: Final = ("apps", "Deployment")
+SET_BY_CLIENT: Final[tuple[Path, ...]] = (
+    ("request", "dryRun"),
+    ("request", "options", "dryRun"),
+    ("request", "options", "fieldManager"),
+    ("request", "options", "fieldValidation"),
+)
+"""The fields of `request` that the client of each request chooses."""
 
 
 def list_fields_set_on_create(kind: Kind, body: JsonObject) -> tuple[Path, ...]:
@@ -64,6 +76,15 @@ def list_fields_to_be_set(kind: Kind, body: JsonObject) -> Iterator[Path]:
     unset = (*ALLOCATED.get(family, ()), *_CHOSEN.get(family, ()))
     yield from (path for path in unset if drop_at(body, path) == body)
     yield from _SIGNED.get(family, ())
+
+
+def list_fields_set_on_update(kind: Kind, old: JsonObject, new: JsonObject) -> tuple[Path, ...]:
+    """The paths of an updated object that the server sets before policies validate it: each change has a generation of its own."""
+    names = {*old, *new} - {"metadata"}
+    changes = any(old.get(name) != new.get(name) for name in names)
+    if (kind.group, kind.kind) == _COUNTS_ANNOTATIONS:
+        changes |= dig(old, "metadata", "annotations") != dig(new, "metadata", "annotations")
+    return (MANAGED_FIELDS, GENERATION) if changes else (MANAGED_FIELDS,)
 
 
 def reads_any(reads: Iterable[Path], paths: Iterable[Path]) -> bool:

@@ -17,7 +17,7 @@ import orjson
 from scanner.model.json import EMPTY, Json, JsonObject, as_object, as_text, dig
 from scanner.mutate.decoding import INTERNAL, DecoderEnded, InnerDecoder, require_identity
 from scanner.mutate.native import RequestFault
-from scanner.mutate.registry import keep_metadata
+from scanner.mutate.registry import clear_metadata, keep_metadata
 from scanner.mutate.rewriting import Rewriting
 from scanner.mutate.schema import Custom, Schema
 
@@ -86,6 +86,16 @@ def store_custom(custom: Custom, before: JsonObject, after: JsonObject) -> JsonO
         if schema == custom.schema
         else _restore_fields(before, _drop_untyped(completed, custom.schema), unchangeable)
     )
+
+
+def prepare_custom(custom: Custom, before: JsonObject | None, after: JsonObject) -> JsonObject:
+    """The custom resource of a request as validation reads it, given the object that mutating admission leaves; new without `before`.
+
+    Where status is a subresource, the request does not set it. Nothing is pruned yet: that happens when the object is stored.
+    Mirrors `PrepareForCreate` and `PrepareForUpdate` of `customResourceStrategy`.
+    """
+    kept = clear_metadata(after) if before is None else keep_metadata(before, after)
+    return _restore_fields(before or EMPTY, kept, ("status",)) if custom.has_status else kept
 
 
 def list_wrong_types(custom: Custom, after: JsonObject) -> Iterator[str]:

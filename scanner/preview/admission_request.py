@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from msgspec import Struct
 
 from scanner.admission.context import EvaluationContext
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, evaluate_object
+from scanner.admission.server_fields import SET_BY_CLIENT, paths_overlap
 from scanner.audit.withheld_reads import WithheldReads, touches_withheld
 from scanner.model.json import JsonObject, as_object
-from scanner.model.outcome import Change
-from scanner.model.policy import Binding, MatchResources, Operation
+from scanner.model.outcome import Change, Check, CheckKind
+from scanner.model.policy import ADMISSION_API, Binding, MatchResources, Operation
 from scanner.model.resource import Kind, Resource, UserInfo
 from scanner.model.withheld import WithheldMap, has_withheld, mark_like
 from scanner.mutate.versions import list_views
 from scanner.preview.requested import Requested
 from scanner.preview.rules import Rules
 from scanner.preview.verdict import Decision, Effect
+
+_BY_CLIENT: Final = "the check reads request.dryRun or request.options, which the client of the request chooses"
 
 
 class AdmissionRequest(Struct, frozen=True):
@@ -130,6 +134,17 @@ def make_admission_request(
 def has_effect(binding: Binding) -> bool:
     """Return whether a failure has an effect on the request: bindings of mutating policies have no actions."""
     return not binding.actions or not {"Deny", "Warn", "RefusePods"}.isdisjoint(binding.actions)
+
+
+def explain_client(bound: BoundPolicy, *checks: Check) -> str:
+    """The reason why some checks, without any all of a policy of the API server, are not known: the client of the request decides.
+
+    Empty if they read no such field. Other languages make requests of their own.
+    """
+    if bound.policy.language not in ADMISSION_API:
+        return ""
+    every = checks or (Check(CheckKind.CONDITIONS), *bound.compiled.checks)
+    return _BY_CLIENT if any(paths_overlap(bound.compiled.reads(each), SET_BY_CLIENT) for each in every) else ""
 
 
 def make_undecided(bound: BoundPolicy, why: str) -> Decision:

@@ -18,8 +18,8 @@ from scanner.model.json import JsonObject
 from scanner.model.outcome import Change, Skipped, SkipReason, WouldChange
 from scanner.model.resource import Resource
 from scanner.policies.mutating.mutation import compute_patch
-from scanner.policies.mutating.together import list_invocations, try_orders
-from scanner.preview.admission_request import AdmissionRequest, make_undecided
+from scanner.policies.mutating.together import RequestResult, list_invocations, try_orders
+from scanner.preview.admission_request import AdmissionRequest, explain_client, make_undecided
 from scanner.preview.verdict import Decision, Effect
 
 _Acting: TypeAlias = "Sequence[tuple[BoundPolicy, InvocationResult]]"
@@ -45,6 +45,7 @@ def mutate(request: AdmissionRequest, resource: Resource) -> Mutation:
         acting = tuple(_list_acting(request, resource))
         answers = try_orders(acting) if acting else ()
         changed_by, decisions = _list_changing(acting)
+        decisions += tuple(_list_by_client(acting))
     except (SchemaUnknown, AuthorizerFailed, ListFailed) as error:
         return Mutation(None, (Decision(Effect.UNDECIDED, f"mutating policies cannot be evaluated: {error}"),))
     hidden = Decision(Effect.UNDECIDED, _HIDDEN)
@@ -61,7 +62,14 @@ def mutate(request: AdmissionRequest, resource: Resource) -> Mutation:
         shown = redact.redact_mutations(refusal, acting)
         refused = Decision(Effect.REFUSES, shown, language="MutatingAdmissionPolicy")
         return Mutation(None, (*decisions, refused), changed_by=changed_by)
-    return Mutation(answers[0].after, decisions, redact.redact_patch(changes, acting), changed_by)
+    return Mutation(_read_validated(request, answers[0]), decisions, redact.redact_patch(changes, acting), changed_by)
+
+
+def _read_validated(request: AdmissionRequest, answer: RequestResult) -> JsonObject:
+    """The object that validation reads: of a custom resource, the unknown fields that a policy adds are only pruned to be stored."""
+    schema = request.requested.schema
+    is_custom = schema is not None and schema.custom is not None
+    return answer.unpruned if is_custom and answer.unpruned is not None else answer.after
 
 
 def _list_acting(request: AdmissionRequest, resource: Resource) -> Iterator[tuple[BoundPolicy, InvocationResult]]:
@@ -71,6 +79,13 @@ def _list_acting(request: AdmissionRequest, resource: Resource) -> Iterator[tupl
             for result in list_invocations(bound, view, request.kind, request.make_context(view)):
                 if result.request or result.check_results:
                     yield bound, result
+
+
+def _list_by_client(acting: _Acting) -> Iterator[Decision]:
+    """A decision for each policy whose result depends on the client of the request."""
+    for bound in {id(bound): bound for bound, _ in acting}.values():
+        if why := explain_client(bound):
+            yield make_undecided(bound, why)
 
 
 def _list_changing(acting: _Acting) -> tuple[tuple[str, ...], tuple[Decision, ...]]:

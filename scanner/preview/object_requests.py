@@ -21,7 +21,15 @@ from scanner.model.resource import Kind, Page, Resource, UserInfo, build_user_in
 from scanner.preview.asked_requests import RequestAsker
 from scanner.preview.objects_between import MADE_FOR, make_between
 from scanner.preview.plugins import concerns_plugins
-from scanner.preview.pods import PODS, find_creator, find_pod_revision, find_template_revision, make_pod, scrub_pod
+from scanner.preview.pods import (
+    PODS,
+    find_creator,
+    find_pod_revision,
+    find_template_revision,
+    keeps_earlier_pods,
+    make_pod,
+    scrub_pod,
+)
 from scanner.preview.requested import Refused, Requested, make_request, make_stored_request
 from scanner.preview.risk_rules import RiskRules
 from scanner.preview.rules import list_webhooks
@@ -33,6 +41,7 @@ from scanner.preview.workload_risks import (
     ControlledPods,
     ObjectRisks,
     PageRisks,
+    PodTemplate,
     Risk,
     WantedRequest,
     share_texts,
@@ -87,8 +96,8 @@ class ObjectRequests:
         self._gathered, self._rules, self._as_manager, self._asker = gathered, rules, as_manager, asker
         self._keys = prepared.context.kept_keys
         self._user = prepared.evaluation_context.user
-        self._observed: set[str] = set()
-        self._refused: set[str] = set()
+        self._observed: set[PodTemplate] = set()
+        self._refused: set[PodTemplate] = set()
         kinds = gathered.discovery.kinds
         if any(concerns_plugins(kind) and rules.may_concern(kind) for kind in kinds):
             rules.plugin_objects.load()
@@ -134,7 +143,7 @@ class ObjectRequests:
             return NO_RISKS
         records = records or {}
         objects: list[ObjectRisks] = []
-        pods: dict[str, ControlledPods] = {}
+        pods: dict[PodTemplate, ControlledPods] = {}
         gaps: list[Gap] = []
         try:
             for resource in self._decode(page, {*identities}):
@@ -158,7 +167,9 @@ class ObjectRequests:
                 identities.discard(identity)
                 yield resource
 
-    def _check_pod(self, pod: Resource, member: PopulationMember, pods: dict[str, ControlledPods]) -> ObjectRisks:
+    def _check_pod(
+        self, pod: Resource, member: PopulationMember, pods: dict[PodTemplate, ControlledPods]
+    ) -> ObjectRisks:
         """The risks of a pod of its own; what becomes of the pods of its controller is added to `pods`."""
         risks = list(self._finalize(pod, member))
         controller, running = member.controller, int(dig(pod.body, "status", "phase") == "Running")
@@ -167,28 +178,31 @@ class ObjectRequests:
             return ObjectRisks(member, tuple(risks), running=running, has_controller=False)
         if controller.kind == "Node":
             return ObjectRisks(member, tuple(risks))  # a static pod: the kubelet runs it from a file
-        own, known = self._observe(pod, member, controller, running), pods.get(controller.uid)
-        pods[controller.uid] = known.add(own) if known else own
+        own = self._observe(pod, member, controller, running)
+        known = pods.get(own.template)
+        pods[own.template] = known.add(own) if known else own
         return ObjectRisks(member, tuple(risks))
 
     def _observe(self, pod: Resource, member: PopulationMember, controller: Controller, running: int) -> ControlledPods:
-        """A pod of a controller, evaluated if it is the first one, or if the pods differ and none of those before is refused."""
-        uid, creator = controller.uid, find_creator(*controller.group_kind)
+        """A pod of a controller, evaluated if it is the first one of a template, or if the pods differ and none of those before is refused."""
+        creator = find_creator(*controller.group_kind)
         pods = ControlledPods(
             member,
             running,
             None,
             is_named=creator is None,
             differ=creator is None or controller.group_kind == _STATEFUL,
-            revisions=frozenset({find_pod_revision(pod, controller.kind)}),
+            revision=find_pod_revision(pod, controller),
         )
         # A living pod has what the mutating policies before the change gave it: the template decides if they differ.
-        if (creator and self._rules.changes_mutation) or uid in (self._refused if pods.differ else self._observed):
+        if (creator and self._rules.changes_mutation) or pods.template in (
+            self._refused if pods.differ else self._observed
+        ):
             return pods
-        self._observed.add(uid)
+        self._observed.add(pods.template)
         evaluated = replace(pods, risks=tuple(self._recreate(pod, member, self._name_user(creator) or self._user)))
         if evaluated.is_refused:
-            self._refused.add(uid)
+            self._refused.add(evaluated.template)
         return evaluated
 
     def _check_template(self, resource: Resource, member: PopulationMember) -> ObjectRisks:
@@ -196,7 +210,7 @@ class ObjectRequests:
         risks = list(self._finalize(resource, member))
         between, kind = member.controller is not None, resource.kind
         revision = find_template_revision(resource)
-        observed = member.uid in self._observed and not revision
+        observed = (member.uid, "") in self._observed and not revision
         if self._creates and not between and not observed and (made := make_pod(resource)):
             pod, user = made
             risks += self._create(pod, member, self._name_user(user) or user, Certainty.TEMPLATE)
@@ -213,7 +227,14 @@ class ObjectRequests:
                 risks += self._update(Action.EDIT, resource, resource.body, member, self._user)
         replicas = dig(resource.body, "spec", "replicas")
         wanted = replicas if isinstance(replicas, int) else None
-        return ObjectRisks(member, tuple(risks), wanted, has_template=True, revision=revision)
+        return ObjectRisks(
+            member,
+            tuple(risks),
+            wanted,
+            has_template=True,
+            revision=revision,
+            keeps_earlier=keeps_earlier_pods(resource),
+        )
 
     def _name_user(self, user: UserInfo | None) -> UserInfo | None:
         return build_user_info(_MANAGER) if user and self._as_manager else user

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
+from scanner.model.population import Controller
 from scanner.model.resource import SERVER_SET_METADATA, Kind, Resource, UserInfo, build_user_info, resource_of
 from scanner.policies.pod_security.pods import TEMPLATES, find_template
 
@@ -187,10 +188,25 @@ def find_template_revision(workload: Resource) -> str:
             return ""
 
 
-def find_pod_revision(pod: Resource, controller: str) -> str:
-    """The revision of the template of which a pod was made, as `find_template_revision` has it for the kind of its controller."""
-    key = "pod-template-generation" if controller == "DaemonSet" else "controller-revision-hash"
-    return pod.labels.get(key, "")
+_REVISION_LABELS: Final = {
+    ("apps", "StatefulSet"): "controller-revision-hash",
+    ("apps", "DaemonSet"): "pod-template-generation",
+}
+
+
+def find_pod_revision(pod: Resource, controller: Controller) -> str:
+    """The revision of the template of which a pod was made, as `find_template_revision` has it; empty for pods of other controllers."""
+    label = _REVISION_LABELS.get(controller.group_kind)
+    return pod.labels.get(label, "") if label else ""
+
+
+def keeps_earlier_pods(workload: Resource) -> bool:
+    """Return whether a controller makes some pods again from the template before (`newVersionedStatefulSetPod`).
+
+    A StatefulSet does so below its partition, by any strategy.
+    """
+    partition = dig(workload.body, "spec", "updateStrategy", "rollingUpdate", "partition")
+    return workload.kind.plural == "statefulsets" and isinstance(partition, int) and partition > 0
 
 
 # The pod that a controller would create again, given a living one of it.

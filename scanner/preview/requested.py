@@ -19,9 +19,8 @@ from scanner.model.resource import Resource, resource_of
 from scanner.mutate import custom, merge, registry
 from scanner.mutate.decoding import decode_configuration
 from scanner.mutate.native import PatchFault, RequestFault
-from scanner.mutate.schema import Custom, Schema
+from scanner.mutate.schema import Schema
 
-_EMPTY_STATUS: Final = ("status",)
 _LONGEST_PREFIX: Final = 58
 _SUFFIX: Final = "xxxxx"
 
@@ -50,7 +49,7 @@ class Requested(Struct, frozen=True):
         if schema is not None and schema.builtin:
             body = registry.prepare_write(schema, old, body)
         elif schema is not None and schema.custom is not None:
-            body = _prepare_custom(schema.custom, old, body)
+            body = custom.prepare_custom(schema.custom, old, body)
         return resource_of(self.resource.kind, body)
 
 
@@ -92,14 +91,6 @@ def _apply(schema: Schema, manifest: JsonObject, live: JsonObject, *, created: b
     if schema.builtin:
         return registry.decode(schema, decode_configuration(schema, merged, live, created=created))
     return custom.fill_defaults(schema.custom, merged) if schema.custom else merged
-
-
-def _prepare_custom(definition: Custom, old: JsonObject | None, body: JsonObject) -> JsonObject:
-    """A custom resource as validation reads it: pruned, with a status only if it had one."""
-    if old is not None:
-        return custom.store_custom(definition, old, body)
-    start = {name: value for name, value in body.items() if not (definition.has_status and name in _EMPTY_STATUS)}
-    return custom.store_custom(definition, start, start)
 
 
 def make_stored_request(resource: Resource, schema: Schema | None) -> Requested:

@@ -15,7 +15,7 @@ import orjson
 
 from scanner.admission.dispatch import BoundPolicy, evaluate_object
 from scanner.admission.match import could_match
-from scanner.admission.server_fields import list_fields_to_be_set, reads_any
+from scanner.admission.server_fields import GENERATION, list_fields_to_be_set, reads_any
 from scanner.audit.fast_path import FastPath
 from scanner.audit.withheld_reads import WithheldReads
 from scanner.errors import ListFailed
@@ -24,6 +24,7 @@ from scanner.model.outcome import NO_EVIDENCE, Check, CheckKind, Passed
 from scanner.model.policy import Operation, ParamKind, PolicyKey
 from scanner.model.resource import Kind, Resource, UserInfo, resource_of
 from scanner.policies.plan import KindPlan, plan
+from scanner.preview.admission_request import explain_client
 from scanner.preview.decide import AdmittedRequest, admit_request, decide_request
 from scanner.preview.plugins import BUILT_IN, LISTED, NAMED, SERVICE_ACCOUNT, Plugins, concerns_plugins
 from scanner.preview.plugins.service_account import ENFORCES
@@ -85,12 +86,12 @@ class PassTests:
         return self._fast_paths[key]
 
     def _make_fast_path(self, kind: Kind, operation: Operation, user: UserInfo) -> FastPath | None:
-        """The fast path of a kind; None if a policy reads what the server sets later in a new object."""
+        """The fast path of a kind; None if a policy reads what only the server or the client of a request knows."""
         context = replace(self._rules.context, user=user, operations=(operation,))
         plans = plan((kind,), self._rules.validating, context.operations)
         policies = plans[0].policies if plans else ()
-        to_be_set = (*list_fields_to_be_set(kind, {}), ("status",)) if operation == "CREATE" else ()
-        if to_be_set and any(reads_any(_list_reads(bound), to_be_set) for bound, _ in policies):
+        to_be_set = (*list_fields_to_be_set(kind, {}), ("status",)) if operation == "CREATE" else (GENERATION,)
+        if any(reads_any(_list_reads(bound), to_be_set) or explain_client(bound) for bound, _ in policies):
             return None
         return FastPath(context, KindPlan(kind, policies))
 

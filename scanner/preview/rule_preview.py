@@ -24,6 +24,7 @@ from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan
 from scanner.policies.plan import KindPlan, plan
 from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
+from scanner.preview.admission_request import explain_client
 from scanner.preview.asked_requests import RequestAsker, RequestWriter
 from scanner.preview.differences import Difference, ObjectDifference, PolicyDifference
 from scanner.preview.object_requests import ObjectRequests
@@ -37,6 +38,7 @@ from scanner.scan.options import Options
 from scanner.scan.policy_set import needs_namespaces
 from scanner.scan.prepare import GatheredRules, PreparedScan, gather, plan_scan
 from scanner.scan.record import ScanRecorder
+from scanner.scan.unlabelled import make_policy_gap
 from scanner.scan.workers import Workers, collect_rarely
 
 _ROLLED_OUT: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet")})
@@ -166,7 +168,7 @@ def preview(
     finder = RiskFinder(gathered, after)
     comparer = _Comparer()
     recorder = ScanRecorder(comparer, "", progress)
-    recorder.gaps = [*dict.fromkeys((*before.gaps, *after.gaps))]
+    recorder.gaps = [*dict.fromkeys((*before.gaps, *after.gaps, *_list_by_client(before, after, sides.changed)))]
     evaluation = replace(after.evaluation, plans=plans)
     single = any(language.single_process for language in options.languages)
     gathered.listing.fetch_ahead()
@@ -210,6 +212,13 @@ def preview(
         asked=asker.counts if asker else None,
         _param_kinds=_list_param_kinds((*before.evaluation.bound, *after.evaluation.bound)),
     )
+
+
+def _list_by_client(before: PreparedScan, after: PreparedScan, changed: Collection[PolicyKey]) -> Iterator[Gap]:
+    """A gap for each changed policy that reads what the client of a request chooses: objects are compared as in a dry run."""
+    for bound in (*before.evaluation.bound, *after.evaluation.bound):
+        if bound.policy.key in changed and (why := explain_client(bound)):
+            yield make_policy_gap(bound, why)
 
 
 def _explain(gap: Gap, places: Mapping[str, bool]) -> Gap:

@@ -6,11 +6,20 @@ Source of truth: the plug-ins ValidatingAdmissionPolicy and PodSecurity of kube-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
+from msgspec import Struct
+
 from scanner.admission.dispatch import BoundPolicy, InvocationResult, select
-from scanner.admission.server_fields import Path, list_fields_to_be_set, paths_overlap
+from scanner.admission.server_fields import (
+    MANAGED_FIELDS,
+    Path,
+    list_fields_set_on_update,
+    list_fields_to_be_set,
+    paths_overlap,
+)
 from scanner.audit.evidence import EvidenceParts
 from scanner.audit.page import make_findings
 from scanner.errors import AuthorizerFailed, ListFailed, SchemaUnknown
@@ -18,15 +27,11 @@ from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Findin
 from scanner.model.policy import Action
 from scanner.model.resource import Kind, Resource
 from scanner.posture.deciding_fields import find_deciding_fields
-from scanner.preview.admission_request import AdmissionRequest, has_effect, make_undecided
+from scanner.preview.admission_request import AdmissionRequest, explain_client, has_effect, make_undecided
 from scanner.preview.verdict import Decision, Effect
 
 _SET_BY_SERVER: Final = "the check reads a field that the server sets when it creates the object, such as metadata.uid"
-_SET_ON_UPDATE: Final = (
-    "the check reads metadata.managedFields, which the server sets by the client that applies the object"
-)
-_MANAGED: Final[tuple[Path, ...]] = (("object", "metadata", "managedFields"),)
-_OLD_MANAGED: Final[tuple[Path, ...]] = (("oldObject", "metadata", "managedFields"),)
+_SET_ON_UPDATE: Final = "the check reads a field that the server sets when it updates the object: metadata.managedFields or metadata.generation"
 _HIDDEN_LABEL: Final = "it selects by a label that the snapshot withholds"
 
 
@@ -51,15 +56,36 @@ def validate(
             yield make_undecided(bound, f"internal error: {type(error).__name__}; please report it")
 
 
-def _list_to_be_set(request: AdmissionRequest, resource: Resource) -> tuple[Path, ...]:
-    """The paths, from a variable on, of the fields whose values only the server knows, because it sets them before validation."""
+class _ToBeSet(Struct, frozen=True):
+    """The fields whose values only the server knows, because it sets them before validation: paths from a variable on."""
+
+    paths: tuple[Path, ...]
+    why: str
+    updates: bool = False
+
+    def explain(self, bound: BoundPolicy, check: Check) -> str:
+        """The reason why the value of a check is not known; empty if it is."""
+        return explain_client(bound, check) or (self.why if self._are_read(bound.compiled.reads(check)) else "")
+
+    def _are_read(self, reads: AbstractSet[Path]) -> bool:
+        if not self.updates:
+            # An expression that reads all of oldObject alone compares it with null.
+            return paths_overlap(reads - {("oldObject",)}, self.paths)
+        # All of the metadata matters if it is compared with that of the old object, and not for whether another field is there.
+        whole = {path for path in reads if path[1:] in ((), ("metadata",))}
+        both = [(root, *MANAGED_FIELDS) for root in ("object", "oldObject")]
+        return paths_overlap(reads - whole, self.paths) or all(paths_overlap(whole, (each,)) for each in both)
+
+
+def _list_to_be_set(request: AdmissionRequest, resource: Resource) -> _ToBeSet:
     old = request.requested.old
     if old is not None and old.uid:
-        return _MANAGED
+        paths = list_fields_set_on_update(request.kind, old.body, resource.body)
+        return _ToBeSet(tuple(("object", *path) for path in paths), _SET_ON_UPDATE, updates=True)
     # An old object without a uid is one that no server has stored yet, such as that of an earlier manifest.
     roots = ("object", "oldObject") if old else ("object",)
     paths = tuple(list_fields_to_be_set(request.kind, resource.body))
-    return tuple((root, *path) for root in roots for path in paths)
+    return _ToBeSet(tuple((root, *path) for root in roots for path in paths), _SET_BY_SERVER)
 
 
 def _decide_versions(
@@ -78,7 +104,7 @@ def _decide_versions(
 
 
 def _decide(
-    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: Sequence[Path], parts: EvidenceParts
+    result: InvocationResult, bound: BoundPolicy, kind: Kind, to_be_set: _ToBeSet, parts: EvidenceParts
 ) -> Iterator[Decision]:
     """The decisions about a request of one invocation."""
     binding = result.invocation.binding
@@ -92,34 +118,18 @@ def _decide(
             yield _make_decision(finding, effect)
 
 
-def _find_doubt(result: CheckResult, bound: BoundPolicy, to_be_set: Sequence[Path]) -> str:
+def _find_doubt(result: CheckResult, bound: BoundPolicy, to_be_set: _ToBeSet) -> str:
     """The reason why the result of a check is not known; empty if it is."""
     outcome = result.outcome
-    if _reads_any(bound, Check(CheckKind.CONDITIONS), to_be_set):
-        return _explain_set(to_be_set)
+    if why := to_be_set.explain(bound, Check(CheckKind.CONDITIONS)):
+        return why
     if isinstance(outcome, Skipped) and outcome.reason is SkipReason.CONDITION_FALSE:
         return ""
-    if _reads_any(bound, result.check, to_be_set):
-        return _explain_set(to_be_set)
+    if why := to_be_set.explain(bound, result.check):
+        return why
     if isinstance(outcome, Skipped) and outcome.reason in (SkipReason.NOT_AUDITABLE, SkipReason.REDACTED):
         return outcome.detail or "it cannot be evaluated"
     return ""
-
-
-def _reads_any(bound: BoundPolicy, check: Check, paths: Sequence[Path]) -> bool:
-    reads = bound.compiled.reads(check)
-    if paths is _MANAGED:
-        # All of the metadata matters if it is compared with that of the old object, and not for whether another field is there.
-        whole = {path for path in reads if path[1:] in ((), ("metadata",))}
-        return paths_overlap(reads - whole, _MANAGED) or all(
-            paths_overlap(whole, each) for each in (_MANAGED, _OLD_MANAGED)
-        )
-    # An expression that reads all of oldObject alone compares it with null.
-    return paths_overlap(reads - {("oldObject",)}, paths)
-
-
-def _explain_set(to_be_set: Sequence[Path]) -> str:
-    return _SET_ON_UPDATE if to_be_set is _MANAGED else _SET_BY_SERVER
 
 
 def _make_decision(finding: Finding, effect: Effect) -> Decision:

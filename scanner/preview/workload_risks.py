@@ -113,7 +113,8 @@ class ObjectRisks:
     """The risks of one object: of its own requests, and of its pods if it has a template.
 
     `replicas` is the wanted number of its pods, None if it has none in its spec. `running` is 1 for a running pod without a controller.
-    `revision` is that of its template, empty for an object of which the pods do not tell theirs.
+    `revision` is that of its template, empty for an object of which the pods do not tell theirs. If it `keeps_earlier` pods, it makes some
+    of them again from the template before.
     """
 
     object: PopulationMember
@@ -123,15 +124,20 @@ class ObjectRisks:
     has_controller: bool = True
     has_template: bool = False
     revision: str = ""
+    keeps_earlier: bool = False
+
+
+PodTemplate = tuple[str, str]
+"""The UID of a controller, and the revision of its template; empty if its pods do not tell it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlledPods:
-    """The pods of one controller on a page, of which the first stands for all, and the number of those that run.
+    """The pods of one template of one controller on a page, of which the first stands for all, and the number of those that run.
 
     If the pods `differ`, as those of a StatefulSet and of an operator do, the first one that is refused stands for them. `risks` are
     None if no pod was evaluated, because one of an earlier page stands for all, or because the template decides. With `is_named` the
-    controller is not one of kube-controller-manager, and the pod itself is a part of its workload. `revisions` are those of their templates.
+    controller is not one of kube-controller-manager, and the pod itself is a part of its workload. `revision` is that of the template.
     """
 
     first: PopulationMember
@@ -139,7 +145,12 @@ class ControlledPods:
     risks: tuple[Risk, ...] | None
     is_named: bool = False
     differ: bool = False
-    revisions: frozenset[str] = frozenset()
+    revision: str = ""
+
+    @property
+    def template(self) -> PodTemplate:
+        """The template of which they were made."""
+        return (self.first.controller.uid if self.first.controller else "", self.revision)
 
     @property
     def is_refused(self) -> bool:
@@ -150,7 +161,7 @@ class ControlledPods:
         """These pods, and those that follow."""
         is_worse = self.differ and other.is_refused and not self.is_refused
         evaluated = other if is_worse or self.risks is None else self
-        return replace(evaluated, running=self.running + other.running, revisions=self.revisions | other.revisions)
+        return replace(evaluated, running=self.running + other.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +184,15 @@ class RiskFinder:
         self._gathered = gathered
         self._keys = prepared.context.kept_keys
         self._objects: dict[PopulationMember, ObjectRisks] = {}
-        self._pods: dict[str, ControlledPods] = {}
+        self._pods: dict[PodTemplate, ControlledPods] = {}
         self.notes: list[str] = []
 
     def add(self, page: PageRisks) -> None:
         """Add the risks of the next page."""
         self._objects |= {each.object: each for each in page.objects}
         for each in page.pods:
-            uid = each.first.controller.uid if each.first.controller else ""
-            self._pods[uid] = self._pods[uid].add(each) if uid in self._pods else each
+            known = self._pods.get(each.template)
+            self._pods[each.template] = known.add(each) if known else each
 
     def find_replicas(self, member: PopulationMember) -> int | None:
         """The wanted number of pods of an object with a template, None if it is not known."""
@@ -208,8 +219,11 @@ class RiskFinder:
         for pods in self._pods.values():
             if pods.is_named and pods.risks:
                 yield ObjectRisks(pods.first, pods.risks, running=pods.running)
+        of_object: dict[str, list[ControlledPods]] = {}
+        for (uid, _), pods in self._pods.items():
+            of_object.setdefault(uid, []).append(pods)
         for each in objects:
-            own = self._pods.get(each.object.uid) if each.has_template else None
+            own = of_object.get(each.object.uid, ()) if each.has_template else ()
             yield _add_pods(each, own) if own else each
 
     def read_workloads(self, members: Iterable[PopulationMember]) -> Workloads:
@@ -258,17 +272,18 @@ class RiskFinder:
         return keep_metadata(record_object(resource_of(NAMESPACES, body), self._keys))
 
 
-def _add_pods(each: ObjectRisks, pods: ControlledPods) -> ObjectRisks:
+def _add_pods(each: ObjectRisks, own: Sequence[ControlledPods]) -> ObjectRisks:
     """An object with a template, and the risk of its living pods in place of that of the template, if they were evaluated.
 
-    Pods of an earlier template do not show what the next ones are like (`OnDelete`, and a rollout that has not ended): both count.
+    Pods of an earlier template do not show what the next ones are like (`OnDelete`, and a rollout that has not ended).
     """
-    if pods.risks is None:
-        return replace(each, running=pods.running)
-    if each.revision and pods.revisions - {each.revision}:
-        return replace(each, risks=(*pods.risks, *each.risks), running=pods.running)
-    others = (risk for risk in each.risks if risk.action is not Action.RECREATE)
-    return replace(each, risks=(*pods.risks, *others), running=pods.running)
+    next_ones = [pods for pods in own if each.revision in ("", pods.revision)]
+    risks = list(each.risks)
+    if any(pods.risks is not None for pods in next_ones):
+        risks = [risk for risk in risks if risk.action is not Action.RECREATE]
+    shown = own if each.keeps_earlier else next_ones
+    observed = (risk for pods in shown for risk in pods.risks or ())
+    return replace(each, risks=(*observed, *risks), running=sum(pods.running for pods in own))
 
 
 def keep_metadata(member: PopulationMember) -> KeptMetadata:

@@ -310,8 +310,8 @@ def test_a_namespace_among_the_manifests_counts(check: Check) -> None:
     assert (1, "refused") == verdict(ran)
 
 
-def test_a_definition_among_the_manifests_counts(check: Check) -> None:
-    """An object of its kind is read with the defaults of its schema."""
+def define_widgets() -> Document:
+    """The definition of Widgets, which have a size."""
     properties = {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}}
     version = {
         "name": "v1",
@@ -319,7 +319,7 @@ def test_a_definition_among_the_manifests_counts(check: Check) -> None:
         "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
     }
-    definition: Document = {
+    return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -330,15 +330,40 @@ def test_a_definition_among_the_manifests_counts(check: Check) -> None:
             "versions": [version],
         },
     }
-    widget: Document = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w", "namespace": "shop"},
-        "spec": {},
-    }
+
+
+def widget(**metadata: Any) -> Document:
+    """A Widget in the shop."""
+    named = {"name": "w", "namespace": "shop", **metadata}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": named, "spec": {}}
+
+
+def test_a_definition_among_the_manifests_counts(check: Check) -> None:
+    """An object of its kind is read with the defaults of its schema."""
     cluster = [vap("p", "widgets", group="example.com", expression="object.spec.size == 3"), bind("p")]
 
-    assert (0, "admitted") == verdict(check(cluster, widget, definition))
+    assert (0, "admitted") == verdict(check(cluster, widget(), define_widgets()))
+
+
+def test_a_field_that_no_schema_has_is_validated_before_it_is_pruned(check: Check) -> None:
+    """A mutating policy may add one to a custom resource: only what is stored has no unknown fields."""
+    add = "[JSONPatch{op: 'add', path: '/spec/other', value: 'x'}]"
+    mutating = mutation("m", "Object{}", "widgets", group="example.com")
+    mutating[0]["spec"]["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": {"expression": add}}]
+    rule = vap("p", "widgets", group="example.com", expression="!has(object.spec.other)")
+    cluster = [*mutating, rule, bind("p"), define_widgets()]
+
+    assert (1, "refused") == verdict(check(cluster, widget()))
+    assert (1, "refused") == verdict(check([*cluster, {**widget(uid="u1"), "spec": {"size": 4}}], widget()))
+
+
+def test_the_metadata_of_a_custom_resource_is_validated_as_it_was_applied(check: Check) -> None:
+    """An empty list and a null are there until the object is stored."""
+    found = "has(object.metadata.finalizers) && object.metadata.labels.a == null"
+    rule = vap("p", "widgets", group="example.com", expression=found)
+    manifest = widget(finalizers=[], labels={"a": None})
+
+    assert (0, "admitted") == verdict(check([rule, bind("p"), define_widgets()], manifest))
 
 
 def test_a_kind_that_is_not_served_is_undecided(check: Check) -> None:
@@ -414,6 +439,88 @@ def test_an_update_that_is_compared_with_its_field_managers_is_undecided(
     ran = check([vap("p", "configmaps", expression=expression), bind("p"), stored], config_map())
 
     assert expected == verdict(ran)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [({"data": {"a": "c"}}, (3, "undecided")), ({"metadata": {"labels": {"c": "d"}}}, (0, "admitted"))],
+)
+def test_a_generation_that_an_update_raises_is_undecided(
+    check: Check, change: Document, expected: tuple[int, str]
+) -> None:
+    """A policy that compares it with that of the old object would seem to admit every change."""
+    rule = vap("p", "configmaps", expression="oldObject.metadata.generation == object.metadata.generation")
+    stored = config_map(metadata={"uid": "u1", "generation": 3}, data={"a": "b"})
+
+    assert expected == verdict(check([rule, bind("p"), stored], config_map(**change)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("!request.dryRun", (3, "undecided")),
+        ("request.options.fieldManager == 'argocd'", (3, "undecided")),
+        ("request.options.kind == 'CreateOptions'", (0, "admitted")),
+        ("request.operation == 'CREATE' && request.name == 'settings'", (0, "admitted")),
+    ],
+)
+def test_a_field_that_the_client_of_a_request_chooses_is_undecided(
+    check: Check, expression: str, expected: tuple[int, str]
+) -> None:
+    """A dry run and an apply differ in them, and so do kubectl and a controller."""
+    assert expected == verdict(check([vap("p", "configmaps", expression=expression), bind("p")], config_map()))
+
+
+def test_a_condition_about_the_client_is_undecided(check: Check) -> None:
+    """A policy that leaves out dry runs does not leave out the request that applies the manifest."""
+    condition = {"name": "no-dry-run", "expression": "!request.dryRun"}
+    ran = check([vap("p", "configmaps", matchConditions=[condition]), bind("p")], config_map())
+
+    assert (3, "undecided") == verdict(ran)
+
+
+def test_a_mutation_that_depends_on_the_client_is_undecided(check: Check) -> None:
+    """What a mutating policy reads of the client decides about the object that validating policies read."""
+    expression = "Object{metadata: Object.metadata{labels: {'dry': string(request.dryRun)}}}"
+
+    assert (3, "undecided") == verdict(check(mutation("m", expression, "configmaps"), config_map()))
+
+
+def test_a_new_daemon_set_has_the_annotation_of_the_server(check: Check) -> None:
+    """It numbers the templates, and mutating policies read it before the first template is counted."""
+    daemons = {**deployment(), "kind": "DaemonSet"}
+    text = "object.metadata.annotations['deprecated.daemonset.template.generation']"
+    count = mutation("m", f"Object{{metadata: Object.metadata{{labels: {{'n': {text}}}}}}}", "daemonsets", group="apps")
+    rule = vap("p", "daemonsets", group="apps", expression=f"object.metadata.labels.n == '0' && {text} == '1'")
+
+    assert (0, "admitted") == verdict(check([*count, rule, bind("p")], daemons))
+
+
+def test_an_update_of_a_template_is_counted(check: Check) -> None:
+    """By the annotation of a DaemonSet; another change of it is not."""
+    name = "deprecated.daemonset.template.generation"
+    stored = {**deployment(), "kind": "DaemonSet"}
+    stored["metadata"] |= {"uid": "u1", "annotations": {name: "4"}}
+    rule = vap("p", "daemonsets", group="apps", expression=f"object.metadata.annotations['{name}'] == '5'")
+    other = {**deployment(hostNetwork=True), "kind": "DaemonSet"}
+
+    assert (0, "admitted") == verdict(check([rule, bind("p"), stored], other))
+
+
+def test_a_new_job_names_itself_in_the_labels_of_its_pods(check: Check) -> None:
+    """The uid of the job, which is in others, is not known."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "once", "namespace": "shop"},
+        "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"}}},
+    }
+    label = "object.spec.template.metadata.labels"
+    named = vap("p", "jobs", group="batch", expression=f"{label}['batch.kubernetes.io/job-name'] == 'once'")
+    counted = vap("p", "jobs", group="batch", expression=f"'controller-uid' in {label}")
+
+    assert (0, "admitted") == verdict(check([named, bind("p")], job))
+    assert (3, "undecided") == verdict(check([counted, bind("p")], job))
 
 
 def test_a_later_manifest_of_an_object_updates_it(check: Check) -> None:
@@ -690,6 +797,72 @@ def test_a_claim_is_limited_by_a_range(check: Check) -> None:
         "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
         == (first(ran)["decisions"][0]["message"])
     )
+
+
+def of_class(kind: str, name: str, *, created: str = "2026-01-01T00:00:00Z", default: str = "true") -> Document:
+    """A StorageClass or an IngressClass that is the default one."""
+    group = {"StorageClass": "storage.k8s.io", "IngressClass": "networking.k8s.io"}[kind]
+    annotations = {f"{kind.lower()}.kubernetes.io/is-default-class": default}
+    metadata = {"name": name, "creationTimestamp": created, "annotations": annotations}
+    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata}
+
+
+def claim(**spec: Any) -> Document:
+    """A claim in the shop."""
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "data", "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {**size, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("classes", "manifest", "expected"),
+    [
+        ([], claim(), ""),
+        ([of_class("StorageClass", "b"), of_class("StorageClass", "a")], claim(), "a"),
+        ([of_class("StorageClass", "a"), of_class("StorageClass", "b", created="2026-02-01T00:00:00Z")], claim(), "b"),
+        ([of_class("StorageClass", "a", default="yes")], claim(), ""),
+        ([of_class("StorageClass", "a")], claim(storageClassName="own"), "own"),
+        ([of_class("StorageClass", "a")], claim(storageClassName=""), ""),
+    ],
+)
+def test_a_claim_gets_the_default_class(
+    check: Check, classes: list[Document], manifest: Document, expected: str
+) -> None:
+    """The newest one, if it names none, before any policy reads it."""
+    found = "has(object.spec.storageClassName) ? object.spec.storageClassName : ''"
+    rule = vap("p", "persistentvolumeclaims", expression=f"({found}) == '{expected}'")
+
+    assert (0, "admitted") == verdict(check([*classes, rule, bind("p")], manifest))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [({}, "nginx"), ({"kubernetes.io/ingress.class": "own"}, "")],
+)
+def test_an_ingress_gets_the_default_class(check: Check, annotations: dict[str, str], expected: str) -> None:
+    """Unless it names one, also by the annotation of older releases; a plug-in that the server does not run changes nothing."""
+    ingress = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "namespace": "shop", "annotations": annotations},
+        "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
+    }
+    found = "has(object.spec.ingressClassName) ? object.spec.ingressClassName : ''"
+    rule = vap("p", "ingresses", group="networking.k8s.io", expression=f"({found}) == '{expected}'")
+    cluster = [of_class("IngressClass", "nginx"), rule, bind("p")]
+
+    assert (0, "admitted") == verdict(check(cluster, ingress))
+    flags = ("--disabled-plugin", "DefaultIngressClass")
+    assert bool(expected) is (verdict(check(cluster, ingress, flags=flags)) == (1, "refused"))
+
+
+def test_a_new_claim_is_protected_while_it_is_in_use(check: Check) -> None:
+    """Its finalizer is there when policies read it."""
+    rule = vap("p", "persistentvolumeclaims", expression="!has(object.metadata.finalizers)")
+
+    assert (1, "refused") == verdict(check([rule, bind("p")], claim()))
+    flags = ("--disabled-plugin", "StorageObjectInUseProtection")
+    assert (0, "admitted") == verdict(check([rule, bind("p")], claim(), flags=flags))
 
 
 def test_an_unknown_plugin_is_a_usage_error(check: Check) -> None:

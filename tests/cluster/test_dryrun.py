@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,16 @@ def test_a_cluster_scoped_object_is_in_no_namespace(api: FakeApi, dry_runs: DryR
     dry_runs.update(NAMESPACES, {"metadata": {"name": "a b"}})
 
     assert ["/api/v1/namespaces", "/api/v1/namespaces/a%20b"] == [request.path for request in api.requests]
+
+
+@pytest.mark.parametrize("value", [10**26, "\ud800"])
+def test_what_json_hardly_holds_is_written_too(api: FakeApi, dry_runs: DryRuns, value: Json) -> None:
+    """A manifest may have a number beyond 64 bits, or half of a surrogate pair: the server decides about them."""
+    api.says("/apis/apps/v1/namespaces/shop/deployments/web", Reply({"kind": "Deployment"}))
+    dry_runs.update(DEPLOYMENTS, {**WEB, "spec": {"replicas": value}})
+
+    [request] = api.requests
+    assert value == json.loads(request.body)["spec"]["replicas"]
 
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", "a%2Fb"])

@@ -148,6 +148,8 @@ class _State(NamedTuple):
     failed: frozenset[str]
     stuck: frozenset[str]
     versions: frozenset[str]
+    asleep: frozenset[str]
+    """The Deployments without replicas that are not scaled: if its ReplicaSet may not be updated, the controller reports nothing."""
 
 
 class Run:
@@ -285,7 +287,7 @@ class Run:
             time.sleep(0.5)
 
     def _wait_until_quiet(self) -> None:
-        """Return when every workload that wants pods has one or a refusal, and nothing has changed for some time.
+        """Return when every workload that wants pods has one or a refusal, or sleeps on, and nothing has changed for some time.
 
         The controllers wait between their requests, and so longer for many workloads: every request that succeeds is a change.
         """
@@ -294,9 +296,7 @@ class Run:
         while time.monotonic() - since <= _QUIET or not self._is_settled(known):
             if time.monotonic() > deadline:
                 waiting = {
-                    within: missing
-                    for within, seen in known.items()
-                    if (missing := {each.name for each in self._made[within]} - seen.living - seen.failed)
+                    within: missing for within, seen in known.items() if (missing := self._find_waiting(within, seen))
                 }
                 why = f"no pod and no refusal of {waiting}, the last change was in {changed}"
                 raise AssertionError(f"the controllers had not ended after {_SECONDS:.0f} s: {why}")
@@ -311,14 +311,21 @@ class Run:
 
     def _read_space(self, within: str) -> _State:
         versions = (as_text(dig(each, "metadata", "resourceVersion")) for each in self._list_replica_sets(within))
+        sleeping = {each.name for each in self._made[within] if each.sleeps}
         return _State(
-            self._find_living(within), self._find_failed(within), self._find_stuck(within), frozenset(versions)
+            self._find_living(within),
+            self._find_failed(within),
+            self._find_stuck(within),
+            frozenset(versions),
+            self._find_unscaled(within) & sleeping,
         )
 
     def _is_settled(self, state: dict[str, _State]) -> bool:
-        return all(
-            {each.name for each in self._made[within]} <= seen.living | seen.failed for within, seen in state.items()
-        )
+        return not any(self._find_waiting(within, seen) for within, seen in state.items())
+
+    def _find_waiting(self, within: str, seen: _State) -> frozenset[str]:
+        """The workloads that have neither a pod nor a refusal, and do not sleep on."""
+        return frozenset(each.name for each in self._made[within]) - seen.living - seen.failed - seen.asleep
 
     def _observe(self, within: str, newly: frozenset[str], edits: frozenset[str], stayed: frozenset[str]) -> Observed:
         """What happened; a pod that is stuck with its finalizer also keeps a StatefulSet from making the next one."""
@@ -343,10 +350,10 @@ class Run:
         return as_list(dig(self._server.request("GET", f"/apis/apps/v1/namespaces/{within}/replicasets").body, "items"))
 
     def _find_unscaled(self, within: str) -> frozenset[str]:
-        """The Deployments whose ReplicaSet does not have the wanted number of replicas."""
-        wanted = {each.name: 1 if each.sleeps else 2 for each in self._made[within] if each.kind == "Deployment"}
-        found = {_find_owner(each): dig(each, "spec", "replicas") for each in self._list_replica_sets(within)}
-        return frozenset(name for name, number in wanted.items() if found.get(name) != number)
+        """The Deployments without a ReplicaSet of the wanted number of replicas."""
+        wanted = {(each.name, 1 if each.sleeps else 2) for each in self._made[within] if each.kind == "Deployment"}
+        found = {(_find_owner(each), dig(each, "spec", "replicas")) for each in self._list_replica_sets(within)}
+        return frozenset(name for name, _ in wanted - found)
 
     def _list_pods(self, within: str) -> Sequence[Json]:
         return as_list(dig(self._server.request("GET", f"/api/v1/namespaces/{within}/pods").body, "items"))

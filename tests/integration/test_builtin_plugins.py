@@ -187,12 +187,67 @@ CASES: Final[dict[str, Document]] = {
 }  # fmt: skip
 
 
+def of_class(api_version: str, kind: str, name: str, **fields: Any) -> Document:
+    """A StorageClass or an IngressClass that is the default one."""
+    annotations = {f"{kind.lower()}.kubernetes.io/is-default-class": "true"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "annotations": annotations}, **fields}
+
+
+def claim(**spec: Any) -> Document:
+    """A claim."""
+    metadata = {"name": "p", "namespace": "plain", **spec.pop("metadata", {})}
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {**size, **spec}}
+
+
+def ingress(**spec: Any) -> Document:
+    """An Ingress."""
+    metadata = {"name": "p", "namespace": "plain", **spec.pop("metadata", {})}
+    backend = {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": metadata,
+        "spec": {**backend, **spec},
+    }
+
+
+CLASSES: Final = [
+    *(of_class("storage.k8s.io/v1", "StorageClass", name, provisioner="a") for name in ("slow", "fast")),
+    *(of_class("networking.k8s.io/v1", "IngressClass", name, spec={"controller": "a.b/c"}) for name in ("b", "a")),
+]
+OTHERS: Final[dict[str, Document]] = {
+    "a claim without a class": claim(),
+    "a claim with a class": claim(storageClassName="own", metadata={"finalizers": ["a.b/c"]}),
+    "a claim of a static volume": claim(storageClassName=""),
+    "a claim with the older annotation": claim(
+        metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
+    ),
+    "an Ingress without a class": ingress(),
+    "an Ingress with a class": ingress(ingressClassName="own"),
+    "an Ingress with the older annotation": ingress(metadata={"annotations": {"kubernetes.io/ingress.class": "a"}}),
+    "a volume": {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "p"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}},
+    },
+    "attributes of volumes": {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "metadata": {"name": "p"},
+        "driverName": "a.b",
+        "parameters": {"a": "b"},
+    },
+}
+
+
 @pytest.fixture(scope="module")
 def server(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with all of its default plug-ins for pods, and the objects that they read."""
     folder = tmp_path_factory.mktemp("plugins")
     with running(assets, folder, without_plugins=("TaintNodesByCondition",)) as server:
-        apply(server, STORED)
+        apply(server, [*STORED, *CLASSES])
         yield server
 
 
@@ -239,3 +294,18 @@ def test_a_server_makes_the_same_pod(server: ApiServer, rules: Rules, name: str)
         forbidden: JsonObject = answer.body  # type: ignore[assignment]
         text = str(forbidden["message"]).removeprefix('pods "p" is forbidden: ')
         assert [(Effect.REFUSES, text)] == [(each.effect, each.message) for each in decisions]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_server_gives_the_same_defaults(server: ApiServer, rules: Rules, name: str) -> None:
+    """The default classes, the first name of those that are equally new, and finalizers."""
+    document = OTHERS[name]
+    after = LiveCluster(kubeconfig=str(server.kubeconfig))
+    after.identity()
+    named = (document["apiVersion"], document["kind"])
+    kind = next(each for each in after.discover().kinds if (each.api_version, each.kind) == named)
+    answer = dry_run(server, document)
+    body, decisions = expected(rules, resource_of(kind, document))
+
+    assert (201, []) == (answer.status, decisions)
+    assert without_server_fields(answer.body) == without_server_fields(body)

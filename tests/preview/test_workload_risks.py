@@ -178,8 +178,9 @@ def of_daemon_set(generation: str) -> Document:
     """A DaemonSet whose template is of a generation, without `hostNetwork`."""
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": SPEC}
     spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template, "updateStrategy": {"type": "OnDelete"}}
+    stored = store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec})
     annotations = {"deprecated.daemonset.template.generation": generation}
-    return store("DaemonSet", "apps/v1", "agent", "shop", {"spec": spec}, {"annotations": annotations})
+    return {**stored, "metadata": {**stored["metadata"], "annotations": annotations}}
 
 
 @pytest.mark.parametrize(("revision", "expected"), [("db-old", [("db", ["recreate"], 3, 1, True)]), ("db-new", [])])
@@ -191,6 +192,26 @@ def test_pods_of_an_earlier_template_do_not_show_the_next_ones(revision: str, ex
     result = flip(strict("pods", expression=expression), [owner, pod("db-0", owner, labels=labels)])
 
     assert expected == describe(result)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ({"type": "OnDelete"}, []),
+        ({"rollingUpdate": {"partition": 0}}, []),
+        ({"rollingUpdate": {"partition": 1}}, [("db", ["recreate"], 3, 1, True)]),
+    ],
+)
+def test_a_pod_of_an_earlier_template_is_no_risk_if_the_next_one_passes(
+    strategy: Document, expected: list[Any]
+) -> None:
+    """A StatefulSet makes a pod below its partition of the earlier template again."""
+    owner = stateful() | {"status": {"updateRevision": "db-new"}}
+    owner["spec"]["updateStrategy"] = strategy
+    owner["spec"]["template"]["metadata"]["labels"]["safe"] = "yes"
+    living = pod("db-0", owner, labels={"app": "db", "controller-revision-hash": "db-old"})
+
+    assert expected == describe(flip(strict("pods", expression="'safe' in object.metadata.labels"), [owner, living]))
 
 
 @pytest.mark.parametrize(("generation", "expected"), [("1", [("agent", ["recreate"], None, 1, True)]), ("2", [])])
@@ -333,3 +354,15 @@ def test_a_note_names_the_webhooks_without_which_templates_were_decided() -> Non
     assert ((), ()) == (result.workloads, without.notes)
     [note] = result.notes
     assert "without the webhooks that may change pods: inject.example.com of mesh. " in note
+
+
+@pytest.mark.parametrize("expression", ["!request.dryRun", "request.options.fieldManager == 'argocd'"])
+def test_what_the_client_of_a_request_chooses_is_undecided(expression: str) -> None:
+    """Objects are compared as in a dry run, so a rule that leaves out dry runs would seem to change nothing."""
+    owner = stateful()
+    spec = strict("pods", expression="false")
+    spec[0]["spec"]["matchConditions"] = [{"name": "client", "expression": expression}]
+    result = flip(spec, [owner, pod("db-0", owner)])
+
+    assert ["policy strict"] == [gap.where for gap in result.gaps]
+    assert [False] == [each.is_refused for risks in result.workloads for each in risks.risks]

@@ -176,9 +176,9 @@ class ScanInMemory(StoredScan):
         """See `StoredScan`."""
         return self.history
 
-    def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
+    def policy_days(self) -> PolicyDays:
         """See `StoredScan`."""
-        return {key: days for key, days in self.days.items() if policy in (None, key)}
+        return self.days
 
     def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
         """See `StoredScan`."""

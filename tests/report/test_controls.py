@@ -212,7 +212,7 @@ def test_controls_by_namespace_have_a_page(tmp_path: Path) -> None:
     assert "<summary>1 control without a judged policy</summary>" in page
     assert "the mapping selects no policy" in page
     assert re.search(r'href="controls/house-1-\w+\.html"', page)
-    assert '<i aria-hidden="true">✕</i>enforced</span>' in page
+    assert '<i aria-hidden="true">✓</i>enforced</span>' in page
     assert 'href="controls_by_namespace.html"' in html(tmp_path / "report" / "controls.html")
     assert "What admission answers to a violation" in html(next((tmp_path / "report" / "controls").glob("house-1-*")))
 

@@ -79,12 +79,10 @@ def test_the_register_has_the_failing_checks_of_each_policy_by_day(store: SqlSto
     """Days after the scan of the report are left out."""
     for number, items in ((1, ITEMS[:3]), (2, ITEMS[:1])):
         Round(items).record(store, number)
-    [first, second] = [store.read_scan(f"scan-{number}").policy_days(None) for number in (1, 2)]
+    [first, second] = [store.read_scan(f"scan-{number}").policy_days() for number in (1, 2)]
 
     assert {"labels": [1], "replicas": [2]} == _failing(first)
     assert {"labels": [1], "replicas": [2, 1]} == _failing(second)
-    for key, days in second.items():
-        assert {key: days} == store.read_scan("scan-2").policy_days(key)
 
 
 def test_the_register_lists_the_scans_up_to_that_of_the_report(store: SqlStore) -> None:

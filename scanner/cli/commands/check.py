@@ -40,7 +40,16 @@ EPILOG: Final = (
     "2 usage or configuration · 3 something could not be decided · 4 could not run."
 )
 LIVE: Final = "live"
-BUILT_IN: Final = ("LimitRanger", "ServiceAccount", "Priority", "DefaultTolerationSeconds", "RuntimeClass")
+BUILT_IN: Final = (
+    "LimitRanger",
+    "ServiceAccount",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "RuntimeClass",
+    "DefaultIngressClass",
+)
 """The plug-ins that are evaluated: `scanner.preview.plugins.BUILT_IN`, whose import would delay every command."""
 _REFUSED = 1
 _UNDECIDED = 3

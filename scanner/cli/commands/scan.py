@@ -220,9 +220,9 @@ def conclude_snapshot(
     def conclude_scan(end: ScanEnd, started: datetime) -> ScanEnd:
         notes = [REPLAY_NOTE.format(source.replayed.sha256)] if source.replayed else []
         if recording:
-            from scanner.preview.plugins import LISTED, NAMED
+            from scanner.preview.plugins import DEFAULTS, LISTED, NAMED
 
-            recording.add_lists((*LISTED, *NAMED))
+            recording.add_lists((*LISTED, *NAMED, *DEFAULTS))
             digest = recording.close(started=started, options=write_options(options, flags))
             notes.append(NOTE.format(digest))
         return replace(end, notes=(*end.notes, *notes))

@@ -7,6 +7,7 @@ of times, with growing and jittered pauses. A failure within admission is the an
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import time
 from collections import deque
@@ -306,9 +307,7 @@ class ApiSession:
         query = urlencode({"dryRun": "All", **applied})
         patch_type = _APPLY if manager else _MERGE
         content_type = patch_type if method == "PATCH" else "application/json"
-        request = _HttpRequest(
-            method, f"{path}?{query}", "application/json", orjson.dumps(body), content_type, requester
-        )
+        request = _HttpRequest(method, f"{path}?{query}", "application/json", _encode(body), content_type, requester)
         time_limit = TimeLimit()
         with time_limit.count_time():
             return self._persist(request, make_retry(), time_limit, settles=_is_same_answer)
@@ -454,6 +453,14 @@ def settle(result: Future[_Result], read: Callable[[], _Result]) -> None:
         result.set_result(read())
     except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
         result.set_exception(error)
+
+
+def _encode(body: Json) -> bytes:
+    """The JSON of an object of a user, which may have numbers of any size, and texts that are no Unicode."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return json.dumps(body).encode()
 
 
 def _is_same_answer(before: _Outcome | None, now: _Outcome) -> bool:

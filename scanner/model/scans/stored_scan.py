@@ -187,8 +187,8 @@ class StoredScan(ScanRecord, ABC):
         """The scans of the cluster, this one included."""
 
     @abstractmethod
-    def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
-        """The failing checks of one policy, or of each, by day."""
+    def policy_days(self) -> PolicyDays:
+        """The failing checks of each policy by day."""
 
     @abstractmethod
     def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:

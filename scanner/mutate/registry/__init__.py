@@ -18,11 +18,12 @@ from scanner.mutate.registry.conversion import convert_into, convert_round_trip
 from scanner.mutate.registry.features import drop_disabled
 from scanner.mutate.registry.first_status import complete_status, set_first_status
 from scanner.mutate.registry.restoring import complete, restore
-from scanner.mutate.registry.strategies import find_creation_strategy, find_update_strategy
+from scanner.mutate.registry.strategies import count_template, find_creation_strategy, find_update_strategy
 from scanner.mutate.schema import Schema
 from scanner.mutate.walk import apply_within, drop_members, set_member
 
 __all__ = [
+    "clear_metadata",
     "complete_status",
     "convert_round_trip",
     "decode",
@@ -120,14 +121,14 @@ def prepare_write(schema: Schema, old: JsonObject | None, new: JsonObject) -> Js
     """
     name = schema.resolve(schema.root).name
     if old is None:
-        start = {"metadata": drop_members(as_object(new.get("metadata")), *_SERVER_SET)}
-        kept = set_first_status(schema, keep_metadata(start, new))
+        kept = set_first_status(schema, clear_metadata(new))
         prepared = find_creation_strategy(name)(kept, drop_disabled(schema, EMPTY, kept))
         # The status of the strategy is validated without the defaults of its type.
         first = {"status": prepared["status"]} if "status" in prepared else {}
         return {**set_defaults(schema, prepared), **first}
     kept = keep_status(old, keep_metadata(old, new))
-    return set_defaults(schema, find_update_strategy(name)(old, drop_disabled(schema, old, kept)))
+    prepared = find_update_strategy(name)(old, drop_disabled(schema, old, kept))
+    return set_defaults(schema, count_template(name, old, prepared))
 
 
 # The metadata after an update: fields that clients cannot set keep the stored values.
@@ -159,6 +160,11 @@ def keep_metadata(before: JsonObject, after: JsonObject) -> JsonObject:
         metadata["namespace"] = old["namespace"]
     metadata = {**metadata, **_keep_owners(metadata)}
     return {**after, "metadata": metadata} if metadata else drop_members(after, "metadata")
+
+
+def clear_metadata(new: JsonObject) -> JsonObject:
+    """A new object without the metadata that no client can set (`rest.BeforeCreate`)."""
+    return keep_metadata({"metadata": drop_members(as_object(new.get("metadata")), *_SERVER_SET)}, new)
 
 
 def _keep_owners(metadata: JsonObject) -> JsonObject:

@@ -127,6 +127,12 @@ def _convert_claim_kind(claim: JsonObject) -> JsonObject:
     return {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
 
 
+def _convert_counter(metadata: JsonObject) -> JsonObject:
+    """The number of the template is always written (`Convert_apps_DaemonSet_To_v1_DaemonSet`)."""
+    annotations = as_object(metadata.get("annotations"))
+    return metadata if _COUNTER in annotations else {**metadata, "annotations": {**annotations, _COUNTER: "0"}}
+
+
 def _convert_rollback(annotations: JsonObject) -> JsonObject:
     """The revision of a rollback is a number; empty means none (`Convert_v1_Deployment_To_apps_Deployment` and back)."""
     revision = as_text(annotations.get(_ROLLBACK))
@@ -180,6 +186,7 @@ _ROUND_TRIP = RuleSet(
         f"{_CORE}PodSpec": _convert_service_account,
         f"{_CORE}Secret": _convert_secret_data,
         f"{_CORE}NodeSpec": _convert_pod_cidr,
+        "io.k8s.api.apps.v1.DaemonSet": apply_within("metadata", _convert_counter),
         "io.k8s.api.apps.v1.Deployment": _apply_to_annotations(_convert_rollback),
         "io.k8s.api.apps.v1.StatefulSetSpec": apply_to_each("volumeClaimTemplates", _convert_claim_kind),
         # The internal types have numbers where these have pointers.

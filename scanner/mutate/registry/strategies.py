@@ -193,6 +193,7 @@ _COUNTER = "deprecated.daemonset.template.generation"
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _FINALIZER = "kubernetes"
 _HOST_NAME = "kubernetes.io/hostname"
+_JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
 _COPIED = ("apiGroup", "kind", "name")
 
 
@@ -236,6 +237,35 @@ def _update_daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
     if stored is None or dig(after, "metadata", "annotations", _COUNTER) == stored:
         return after
     return apply_within("metadata", apply_within("annotations", lambda value: {**value, _COUNTER: stored}))(after)
+
+
+def _create_daemon_set(before: JsonObject, after: JsonObject) -> JsonObject:
+    """The template of a new object is the first one."""
+    del before
+    return _set_counter(after, 1)
+
+
+def count_template(type_name: str, before: JsonObject, after: JsonObject) -> JsonObject:
+    """An updated DaemonSet with the number of its template, which each change of the template increases."""
+    if not type_name.endswith(".DaemonSet") or dig(before, "spec", "template") == dig(after, "spec", "template"):
+        return after
+    stored = as_text(dig(before, "metadata", "annotations", _COUNTER)) or "0"
+    return _set_counter(after, int(stored) + 1)
+
+
+def _set_counter(daemon_set: JsonObject, number: int) -> JsonObject:
+    rule = apply_within("annotations", lambda value: {**value, _COUNTER: str(number)})
+    return apply_within("metadata", rule)(daemon_set)
+
+
+def _create_job(before: JsonObject, after: JsonObject) -> JsonObject:
+    """Label the pods with the name of the job (`generateSelector`); the labels of its uid are not known here."""
+    del before
+    name, labels = dig(after, "metadata", "name"), as_object(dig(after, "spec", "template", "metadata", "labels"))
+    if not name or dig(after, "spec", "manualSelector") is True or _JOB_NAMES[0] in labels:
+        return after
+    rule = apply_within("labels", lambda value: {**value, **dict.fromkeys(_JOB_NAMES, name)})
+    return apply_within("spec", apply_within("template", apply_within("metadata", rule)))(after)
 
 
 def _update_namespace(before: JsonObject, after: JsonObject) -> JsonObject:
@@ -394,7 +424,9 @@ def _update_definition(before: JsonObject, after: JsonObject) -> JsonObject:
 
 
 _CREATIONS: Mapping[tuple[str, str], Strategy] = {
+    ("apps", "DaemonSet"): _create_daemon_set,
     ("autoscaling", "HorizontalPodAutoscaler"): _create_autoscaler,
+    ("batch", "Job"): _create_job,
     ("core", "Namespace"): _create_namespace,
     ("core", "PersistentVolumeClaim"): _create_claim,
     ("core", "Pod"): _create_pod,

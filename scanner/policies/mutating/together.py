@@ -43,10 +43,14 @@ _Tree: TypeAlias = "int | tuple[_Tree, ...]"
 
 
 class RequestResult(Struct, frozen=True):
-    """The response of a server to one request: the object that it would store, or the reason of the denial."""
+    """The response of a server to one request: the object that it would store, or the reason of the denial.
+
+    `unpruned` is the object after the last mutation, before it is stored, in the version of the request.
+    """
 
     after: JsonObject
     refusal: str = ""
+    unpruned: JsonObject | None = None
 
     def is_like(self, other: RequestResult) -> bool:
         """Return whether two orders have the same end; of several errors any may be the first."""
@@ -203,7 +207,7 @@ class _SimulatedRequest:
         return (
             RequestResult(self._stored, last.refusal)
             if last.refusal
-            else RequestResult(self._convert_to_stored(last.after))
+            else RequestResult(self._convert_to_stored(last.after), unpruned=last.after)
         )
 
     def find_alternations(self) -> Iterator[Alternation]:

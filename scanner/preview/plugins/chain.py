@@ -1,7 +1,8 @@
 """The built-in plug-ins in the order of the API server, with the objects that they read.
 
 Source of truth: `AllOrderedPlugins` of `pkg/kubeapiserver/options` of kube-apiserver 1.36: these plug-ins are on by default, and change
-a new pod before any policy does; after all changes, they validate it. Whether a server has disabled one is not written in the API.
+new objects before any policy does; after all changes, they validate pods and claims. Whether a server has disabled one is not written in
+the API.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from scanner.model.resource import Kind, Resource, resource_of
 from scanner.model.withheld import has_withheld
 from scanner.mutate import registry
 from scanner.mutate.schema import Schemas
-from scanner.preview.plugins import classes, limit_ranger, service_account
+from scanner.preview.plugins import classes, defaults, limit_ranger, service_account
 from scanner.preview.plugins.refusal import (
     ACCOUNTS,
+    INGRESS_CLASSES,
     LIMIT_RANGES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
+    STORAGE_CLASSES,
     PluginRefusal,
 )
 from scanner.preview.verdict import Decision, Effect
@@ -33,17 +36,32 @@ LIMIT_RANGER: Final = "LimitRanger"
 SERVICE_ACCOUNT: Final = "ServiceAccount"
 PRIORITY: Final = "Priority"
 TOLERATIONS: Final = "DefaultTolerationSeconds"
+STORAGE_CLASS: Final = "DefaultStorageClass"
+IN_USE: Final = "StorageObjectInUseProtection"
 RUNTIME_CLASS: Final = "RuntimeClass"
-BUILT_IN: Final = (LIMIT_RANGER, SERVICE_ACCOUNT, PRIORITY, TOLERATIONS, RUNTIME_CLASS)
+INGRESS_CLASS: Final = "DefaultIngressClass"
+BUILT_IN: Final = (
+    LIMIT_RANGER,
+    SERVICE_ACCOUNT,
+    PRIORITY,
+    TOLERATIONS,
+    STORAGE_CLASS,
+    IN_USE,
+    RUNTIME_CLASS,
+    INGRESS_CLASS,
+)
 """The plug-ins in their order."""
 LISTED: Final = (LIMIT_RANGES, PRIORITY_CLASSES)
-"""The kinds that plug-ins list; the others are read by name."""
+"""The kinds that plug-ins list for pods; the others are read by name."""
 NAMED: Final = (ACCOUNTS, RUNTIME_CLASSES)
+DEFAULTS: Final = (STORAGE_CLASSES, INGRESS_CLASSES)
+"""The kinds that plug-ins list for claims and Ingresses."""
 _PODS: Final = "pods"
 _CLAIMS: Final = "persistentvolumeclaims"
 _ORDER: Final = "the result depends on the order of LimitRanges, which an API server does not define"
 _MIRROR: Final = "the pod is a mirror pod, which only kubelets create"
 _T = TypeVar("_T")
+_Step = Callable[[JsonObject], JsonObject]
 
 
 class Plugins(Struct, frozen=True):
@@ -62,24 +80,40 @@ class Plugins(Struct, frozen=True):
 
     def change(self, resource: Resource, decisions: list[Decision], *, created: bool) -> Resource | None:
         """The object as the plug-ins leave it, None if one refuses it; `decisions` gets refusals and what is undecided."""
-        if not _is(resource, _PODS):
-            return resource
-        steps: dict[str, Callable[[JsonObject], JsonObject]] = {TOLERATIONS: classes.set_tolerations}
-        if created:
-            steps = {
-                LIMIT_RANGER: lambda pod: self._set_limits(pod, resource.namespace, decisions),
-                SERVICE_ACCOUNT: lambda pod: self._set_account(pod, resource.namespace, decisions),
-                PRIORITY: self._set_priority,
-                **steps,
-                RUNTIME_CLASS: self._set_runtime,
-            }
         body = resource.body
-        for name, step in steps.items():
+        for name, step in self._list_steps(resource, decisions, created=created).items():
             changed = self._run(name, lambda step=step, body=body: step(body), decisions)  # type: ignore[misc]
             if any(each.effect is Effect.REFUSES and each.policy == name for each in decisions):
                 return None
             body = body if changed is None else changed
         return resource if body is resource.body else resource_of(resource.kind, body)
+
+    def _list_steps(self, resource: Resource, decisions: list[Decision], *, created: bool) -> dict[str, _Step]:
+        """The plug-ins that change objects of a kind."""
+        plural = resource.kind.plural
+        match (resource.kind.group, plural, created):
+            case ("", "pods", False):
+                return {TOLERATIONS: classes.set_tolerations}
+            case ("", "pods", True):
+                return {
+                    LIMIT_RANGER: lambda pod: self._set_limits(pod, resource.namespace, decisions),
+                    SERVICE_ACCOUNT: lambda pod: self._set_account(pod, resource.namespace, decisions),
+                    PRIORITY: self._set_priority,
+                    TOLERATIONS: classes.set_tolerations,
+                    RUNTIME_CLASS: self._set_runtime,
+                }
+            case ("networking.k8s.io", "ingresses", True):
+                return {INGRESS_CLASS: lambda body: defaults.set_ingress_class(body, self._list(INGRESS_CLASSES))}
+            case ("" | "storage.k8s.io", _, True) if plural in defaults.PROTECTED:
+                steps: dict[str, _Step] = {IN_USE: lambda body: defaults.protect(plural, body)}
+                if plural == _CLAIMS:
+                    steps[STORAGE_CLASS] = lambda body: defaults.set_storage_class(body, self._list(STORAGE_CLASSES))
+                return steps
+            case _:
+                return {}
+
+    def _list(self, kind: Kind) -> defaults.Classes:
+        return lambda: map(_known, self.objects.list_all(kind, ""))
 
     def validate(self, resource: Resource, decisions: list[Decision], *, created: bool) -> None:
         """Add what plug-ins refuse in the object that mutating policies leave."""

@@ -7,9 +7,11 @@ from typing import Final
 from scanner.model.resource import Kind
 
 ACCOUNTS: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+INGRESS_CLASSES: Final = Kind("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False)
 LIMIT_RANGES: Final = Kind("", "v1", "LimitRange", "limitranges", namespaced=True)
 PRIORITY_CLASSES: Final = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 RUNTIME_CLASSES: Final = Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False)
+STORAGE_CLASSES: Final = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 
 
 class PluginRefusal(Exception):

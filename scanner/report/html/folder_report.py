@@ -46,8 +46,8 @@ def render(document: Document, folder: Path, *, keeps_resolved: bool = True) -> 
         def worst(subject: Subject, names: Sequence[str]) -> str:
             return worst_rows(spilled, subject, *names)
 
-        days = cache(lambda: document.stored.policy_days(None))
-        pages = HtmlPages(site, owners, worst, lambda: changes_of(spilled), lambda _: days(), lambda: resolved)
+        days = cache(document.stored.policy_days)
+        pages = HtmlPages(site, owners, worst, lambda: changes_of(spilled), days, lambda: resolved)
         work_in_halves(lambda half: _write_method(pages, fresh) if half else _write_others(pages, fresh))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 
-from scanner.model.policy import PolicyKey
 from scanner.model.rule import RuleType
 from scanner.model.scans.health import Health
 from scanner.model.scans.register import MOST_RESOLVED, PolicyDays, Register
@@ -70,7 +69,7 @@ class HtmlPages:
     owners: Sequence[OwnerRow]
     worst: Callable[[Subject, Sequence[str]], str]
     changes: Callable[[], ChangeLines]
-    days: Callable[[PolicyKey], PolicyDays]
+    days: Callable[[], PolicyDays]
     resolved: Callable[[], ResolvedProblems]
 
     def __iter__(self) -> Iterator[HtmlPage]:
@@ -152,7 +151,7 @@ class HtmlPages:
                 definition=definition_of(section),
                 texts=texts_of(section, site.document.rules),
                 worst=self.worst("policy", [site.policies[section.key]]),
-                history=draw_days(self.days(section.key).get(section.key, ()), "Failing checks", changes=False),
+                history=draw_days(self.days().get(section.key, ()), "Failing checks", changes=False),
             )
 
         return HtmlPage(path, render)

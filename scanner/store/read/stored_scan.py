@@ -425,10 +425,10 @@ class SqlScan(StoredScan):
         with self._reading() as connection:
             return read_register(connection, self.row.cluster, self.row.number, self._last_day)
 
-    def policy_days(self, policy: PolicyKey | None) -> PolicyDays:
+    def policy_days(self) -> PolicyDays:
         """See `StoredScan`."""
         with self._reading() as connection:
-            return read_policy_days(connection, self.row.cluster, self._last_day, policy)
+            return read_policy_days(connection, self.row.cluster, self._last_day)
 
     def problem_history(self, ranks: SeverityRanks, waived: frozenset[int]) -> ProblemHistory:
         """See `StoredScan`."""

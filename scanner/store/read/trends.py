@@ -201,11 +201,10 @@ def _count_changes(connection: Connection, cluster: int) -> dict[str, tuple[int,
 _FAILING: Final = (OutcomeName.VIOLATED.value, OutcomeName.ERRORED_DENY.value, OutcomeName.ERRORED_ADMIT.value)
 
 
-def read_policy_days(connection: Connection, cluster: int, until: date, policy: PolicyKey | None = None) -> PolicyDays:
-    """The last `RECENT` days until a date, of one policy or of all; a policy has no line for a day on which it had no check."""
+def read_policy_days(connection: Connection, cluster: int, until: date) -> PolicyDays:
+    """The last `RECENT` days of each policy until a date; a policy has no line for a day on which it had no check."""
     key = DAILY_KEYS.c
-    chosen = () if policy is None else (key.language == policy[0], key.policy == policy[1])
-    keys = connection.execute(select(key.id, key.language, key.policy, key.outcome.in_(_FAILING)).where(*chosen))
+    keys = connection.execute(select(key.id, key.language, key.policy, key.outcome.in_(_FAILING)))
     groups = {number: ((language, name), bool(fails)) for number, language, name, fails in keys}
     lines: defaultdict[PolicyKey, list[DayCounts]] = defaultdict(list)
     first = until - timedelta(days=RECENT - 1)

@@ -134,7 +134,7 @@ def read_most_bytes(connection: Connection) -> int | None:
 def _read_bytes(connection: Connection) -> dict[str, int]:
     """The bytes of each table with its indexes; empty for a SQLite library that was built without `dbstat`."""
     if connection.dialect.name == "postgresql":
-        wanted = "SELECT name, pg_total_relation_size(to_regclass(name)) FROM unnest(:names) AS name WHERE to_regclass(name) IS NOT NULL"
+        wanted = "SELECT name, pg_total_relation_size(to_regclass(name)) FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL"
         names = [*METADATA.tables, search_index.NAME]
         return {str(name): int(size) for name, size in connection.execute(text(wanted), {"names": names})}
     wanted = "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) WHERE aggregate = TRUE GROUP BY tbl_name"

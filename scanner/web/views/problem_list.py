@@ -9,7 +9,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from heapq import nsmallest
 from itertools import chain, compress, repeat
 from operator import and_, or_
@@ -240,16 +240,26 @@ class ProblemList:
         """The key of the place of a problem in an order; None for the order of the list, in which those of a workload stand together."""
         if not sort:
             return None
-        columns, value = self._columns, self._sort_value(sort)
+        ranks, value = self._ranks, self._sort_value(sort)
+        return lambda place: (value(place), ranks[place])
+
+    @cached_property
+    def _ranks(self) -> array[int]:
+        """The rank of each problem, 0 for the worst; of those that are equally bad, the workload decides."""
+        columns = self._columns
         worst = rank_values([each.order for each in columns.common_problems])
-        return lambda place: (value(place), worst[columns.common[place]], columns.workloads[place])
+        keys = list(zip(map(worst.__getitem__, columns.common), columns.workloads, strict=True))
+        ranks = array("l", bytes(array("l").itemsize * len(keys)))
+        for rank, place in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
+            ranks[place] = rank
+        return ranks
 
     def _sort_value(self, sort: str) -> Callable[[int], Any]:
         """The value of the place of a problem by which an order sorts; of those with equal values the worst comes first."""
         columns = self._columns
         match SortOrder(sort):
             case SortOrder.WORST:
-                return lambda _: 0
+                return self._ranks.__getitem__
             case SortOrder.OLDEST:
                 return columns.opened.__getitem__
             case SortOrder.NEWEST:

@@ -13,6 +13,7 @@ from threading import RLock
 from typing import Final
 
 from scanner.model.policy import PolicyKey
+from scanner.model.scans.register import PolicyDays
 from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.report.document.document import Document
@@ -76,7 +77,7 @@ class ScanView:
             self._owners,
             lambda subject, names: self._worst(site, subject, names),
             lambda: self.changes,
-            self.document.stored.policy_days,
+            lambda: self._policy_days,
             lambda: ResolvedProblems.of(site),
         )
         return pages.find(path)
@@ -89,6 +90,12 @@ class ScanView:
     @cached_property
     def _site(self) -> Site:
         return site_of(self.document, [row.owner for row in self._owners])
+
+    @cached_property
+    def _policy_days(self) -> PolicyDays:
+        """The days of all policies: those of one take as long to read."""
+        with self.lock:
+            return self.document.stored.policy_days()
 
     @cached_property
     def problems(self) -> ProblemList:
