@@ -106,7 +106,7 @@ def test_one_file_has_few_sheets(page: Page, tmp_path: Path, findings: int, most
     [
         (0, (), 70, 30),
         (1, ("examples/policies-controls",), 218, 40),
-        *([(7, ("examples/policies-controls",), 1_000, 60)] if FULL else []),
+        *([(7, ("examples/policies-controls",), 950, 60)] if FULL else []),
     ],
 )
 def test_a_month_of_a_real_cluster_has_few_sheets(

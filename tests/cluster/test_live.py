@@ -56,12 +56,21 @@ def test_identity_without_permission_has_a_name_only(api: FakeApi, cluster: Live
     assert re.fullmatch(r"server:[0-9a-f]{64}", identity.key)
 
 
-@pytest.mark.parametrize("reply", [refusal(500, "etcd is down"), Reply(b"<html>"), Reply([1])])
-def test_a_cluster_without_a_readable_uid_is_not_scanned(api: FakeApi, cluster: LiveCluster, reply: Reply) -> None:
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (refusal(500, "etcd is down"), "answered 500"),
+        (Reply(b"<html>"), "does not answer like a Kubernetes API server"),
+        (Reply([1]), "does not answer like a Kubernetes API server"),
+    ],
+)
+def test_a_cluster_without_a_readable_uid_is_not_scanned(
+    api: FakeApi, cluster: LiveCluster, reply: Reply, expected: str
+) -> None:
     """A scan without the cluster's UID would look like a scan of another cluster."""
     api.says("/version", Reply({"gitVersion": "v1.36.0"}))
     api.says("/api/v1/namespaces/kube-system", reply)
-    with pytest.raises(ClusterError, match="cannot identify the cluster"):
+    with pytest.raises(ClusterError, match=f"cannot identify the cluster: .*{expected}"):
         cluster.identity()
 
 

@@ -352,8 +352,11 @@ class LiveCluster:
             return {}
         body = answer.body()
         if answer.status != _OK or not as_text(dig(body, *needed)):
+            how = (
+                "does not answer like a Kubernetes API server" if answer.status == _OK else f"answered {answer.status}"
+            )
             raise ClusterError(
-                f"cannot identify the cluster: {self._session.server}{path} answered {answer.status}. "
+                f"cannot identify the cluster: {self._session.server}{path} {how}. "
                 "Check the URL, and that the API server is healthy"
             )
         return body

@@ -6,7 +6,7 @@ complete, without its filters; the population and what earlier scans resolved ar
 Each text stands once: that of a policy on its own page, and not below every finding. Paper has no pages of findings, owners and controls:
 it has the findings by rule and message (`findings_on_paper`), and what a list or a comparison above has is left out
 (`reports_templates/single.css`): the class `again` marks what stands elsewhere on paper, `on-paper` what only paper has.
-A month of scans with 42 policies and 1,000 findings has 60 sheets at most.
+A month of scans with 42 policies has 40 sheets at most for 218 findings, and 60 for 980.
 """
 
 from __future__ import annotations
