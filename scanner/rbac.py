@@ -8,7 +8,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
@@ -26,7 +26,6 @@ from scanner.policies.plan import KindPlan, find_other_versions, plan
 from scanner.policies.pod_security.pods import TEMPLATES
 from scanner.policies.webhooks import list_webhook_kinds
 from scanner.posture.workloads import list_usual_controllers
-from scanner.records import dataclass
 from scanner.scan.edges import Cluster
 from scanner.scan.options import Options
 from scanner.scan.param_table import ParamTable

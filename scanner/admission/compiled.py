@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, assert_never
 
@@ -28,7 +28,6 @@ from scanner.model.outcome import (
 )
 from scanner.model.policy import Mutation, NamedExpression, Policy, Validation
 from scanner.model.release import NEWEST, Minor
-from scanner.records import dataclass
 
 # The differences between the admission plugins of kube-apiserver that evaluate policies.
 #

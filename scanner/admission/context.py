@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import Struct
 
@@ -15,7 +15,6 @@ from scanner.cel import Decider
 from scanner.model.json import JsonObject
 from scanner.model.policy import Operation
 from scanner.model.resource import Kind, Resource, UserInfo
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Rules: `docs/semantics/evaluation.md#order`, `docs/semantics/evaluation.md#confi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -27,7 +27,6 @@ from scanner.model.outcome import Change, Check, CheckKind, CheckResult, Errored
 from scanner.model.policy import Binding, Invocation, MatchResources, Operation, Policy
 from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.resource import Kind, Resource
-from scanner.records import dataclass
 
 
 class Exempts(Protocol):

@@ -11,11 +11,11 @@ Rules: `docs/semantics/matching.md#order`, `docs/semantics/matching.md#rules`,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from scanner.errors import ConfigurationError
 from scanner.model.policy import MatchResources, Operation, Policy, Rule
 from scanner.model.resource import Kind
-from scanner.records import dataclass
 
 _NEVER = frozenset(
     {

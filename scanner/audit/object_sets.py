@@ -11,13 +11,12 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from scanner.model.outcome import Check, CheckKind, CheckResult, Skipped
 from scanner.model.policy import Invocation
 from scanner.model.texts import clean
-from scanner.records import dataclass
 
 _BLOCK: Final = 64
 """The number of pages that are kept apart until they are joined: joining many takes as long as joining two."""

@@ -9,7 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -48,7 +48,6 @@ from scanner.model.withheld import Place, mark_withheld
 from scanner.mutate.custom import fill_defaults
 from scanner.mutate.schema import Custom
 from scanner.policies.plan import KindPlan
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

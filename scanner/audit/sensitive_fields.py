@@ -11,7 +11,6 @@ import re2
 
 from scanner.model.json import Json
 from scanner.model.resource import LAST_APPLIED
-from scanner.patterns import pattern
 
 MASK = "[redacted]"
 Trail: TypeAlias = "tuple[str | int, ...]"
@@ -38,7 +37,7 @@ _PARTS_OF_NAMES = (
     "key",
 )
 """One of them is a part of each name."""
-_NAME = pattern(rf"{NAMES_OF_SECRETS}$", re.IGNORECASE)
+_NAME = re.compile(rf"{NAMES_OF_SECRETS}$", re.IGNORECASE)
 _QUOTE = r"(?:\\*[\"'])?"
 _NAMED = re2.compile(
     rf"(?i)({NAMES_OF_SECRETS}{_QUOTE}[\s\pZ]*(?:=[\s\pZ]*{_QUOTE}|:[\s\pZ]+{_QUOTE}|:[\s\pZ]*\\*[\"']))"
@@ -64,11 +63,11 @@ _ENCODED = re2.compile(
 """JSON, YAML, an archive or a private key in base64, as tools keep earlier versions of objects."""
 _BEGINNINGS_OF_ENCODED = ("eyJ", "ewo", "ewk", "ew0K", "H4sI", "UEsDB", "YXBpVmVyc2lvb", "a2luZDo", "LS0tLS1CRUdJTiB")
 _PASSWORD = re2.compile(r"(://[^/\s:]*:)([^/\s@]+)(@)")
-_PORT = pattern(r"\d{1,5}[?#]")
-_WORD = pattern(r'(?:[^\s"]|"(?![\s,:}\]]|\Z))+')
-_URL_USER = pattern(r"://(?!\[)[^/\s:@]*:(?!//|\d{1,5}[/?#])")
+_PORT = re.compile(r"\d{1,5}[?#]")
+_WORD = re.compile(r'(?:[^\s"]|"(?![\s,:}\]]|\Z))+')
+_URL_USER = re.compile(r"://(?!\[)[^/\s:@]*:(?!//|\d{1,5}[/?#])")
 """The start of a URL with a password. Neither an IPv6 address, nor a port before a path, nor the scheme of a second URL is one."""
-_FLAG = pattern(r"--?[A-Za-z][\w.-]*\Z")
+_FLAG = re.compile(r"--?[A-Za-z][\w.-]*\Z")
 _DATA = ("data", "stringData")
 _SENSITIVE_FIELDS = frozenset({LAST_APPLIED, *_DATA, "value"})
 _NAMING_FIELDS = ("name", "key")
@@ -186,8 +185,8 @@ def mask_named_secrets(text: str) -> str:
         return MASK
     text = _PASSWORD.sub(_mask_url_part, text)
     text = _NAMED.sub(_mask_named, text)
-    for other in _OTHER_SECRETS:
-        text = other.sub(_KEPT, text)
+    for pattern in _OTHER_SECRETS:
+        text = pattern.sub(_KEPT, text)
     return _WORD.sub(_mask_url_password, text) if "://" in text and "@" in text else text
 
 

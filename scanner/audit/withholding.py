@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from scanner.audit.secret_values import (
@@ -23,7 +24,6 @@ from scanner.audit.taint import list_sensitive_texts
 from scanner.model.json import Json
 from scanner.model.resource import Resource
 from scanner.model.withheld import Place
-from scanner.records import dataclass
 
 _FIELD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*\Z")
 """A name that a field of the API has. Keys of data may have any."""

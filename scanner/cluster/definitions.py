@@ -6,6 +6,7 @@ definitions, ordered as apimachinery orders versions: stable before beta before 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
@@ -16,9 +17,8 @@ from msgspec import Struct
 
 from scanner.model.json import JsonObject, as_list, as_text, dig
 from scanner.model.resource import Kind
-from scanner.patterns import pattern
 
-_VERSION: Final = pattern(r"v([0-9]{1,18})(?:(alpha|beta)([0-9]{1,18}))?")
+_VERSION: Final = re.compile(r"v([0-9]{1,18})(?:(alpha|beta)([0-9]{1,18}))?")
 _STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
 
 

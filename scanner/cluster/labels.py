@@ -5,6 +5,7 @@ Source of truth: `labels.Parse` of apimachinery.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NoReturn, TypeAlias
 
@@ -12,15 +13,14 @@ from msgspec import Struct
 
 from scanner.errors import UsageError
 from scanner.model.selector import Requirement
-from scanner.patterns import pattern
 
-_TOKEN: Final = pattern(r"[ \t\r\n]*(!=|==|[=!(),<>]|[^=!(),<> \t\r\n]+|$)")
+_TOKEN: Final = re.compile(r"[ \t\r\n]*(!=|==|[=!(),<>]|[^=!(),<> \t\r\n]+|$)")
 _SYMBOLS: Final = frozenset({"!=", "==", "=", "!", "(", ")", ",", "<", ">", ""})
 _EXACT: Final = {"=": "In", "==": "In", "!=": "NotIn"}
 _SETS: Final = {"in": "In", "notin": "NotIn"}
-_NAME: Final = pattern(r"(?=.{1,63}$)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_PREFIX: Final = pattern(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_INTEGER: Final = pattern(r"[-+]?[0-9]{1,19}")
+_NAME: Final = re.compile(r"(?=.{1,63}$)([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_PREFIX: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
 _LARGEST: Final = 2**63 - 1
 
 

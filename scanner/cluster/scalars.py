@@ -15,8 +15,6 @@ from datetime import date
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from scanner.patterns import pattern
-
 Scalar: TypeAlias = bool | int | float | str | None
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -30,13 +28,13 @@ _WORDS: Final[dict[str, Scalar]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 _NUMERIC_START: Final = frozenset("+-.0123456789")
-_INTEGER: Final = pattern(
+_INTEGER: Final = re.compile(
     r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]{0,19}))"
 )
 _BASES: Final = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
-_DIGIT_GROUPS: Final = pattern(r"(?<=[0-9])_(?=[0-9])")
-_FLOAT: Final = pattern(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_TIMESTAMP: Final = pattern(
+_DIGIT_GROUPS: Final = re.compile(r"(?<=[0-9])_(?=[0-9])")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
     r"(?:[Tt][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:[.,][0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})"
     r"| [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:[.,][0-9]+)?)?"

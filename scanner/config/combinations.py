@@ -7,11 +7,11 @@ one source that conflict are an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias
 
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 
 class ValueSource(IntEnum):

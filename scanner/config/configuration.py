@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,6 @@ from scanner.config.environment import report_unknown, select_variables
 from scanner.config.file import File, find_file
 from scanner.config.setting import Plain, Setting, parse_text
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.documents.nodes import Position

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scanner.config.values import parse_end
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.config.configuration import Configuration, SettingValue

@@ -6,13 +6,13 @@ Kubernetes adds variables of its own for every Service of a namespace (`makeLink
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from scanner.config.setting import PREFIX
 from scanner.errors import UsageError
 from scanner.model.nearest import find_nearest
-from scanner.patterns import pattern
 
 CONFIG: Final = "ASSAY_CONFIG"
 """The variable that names the file."""
@@ -27,10 +27,10 @@ _LOG_STDOUT: Final = "ASSAY_LOG_STDOUT"
 JOB: Final = "ASSAY_JOB"
 """The variable that tells that a Job runs the command: see `cli.terminal.exit_codes`."""
 _OWN: Final = (CONFIG, DEBUG, JOB, _LOG_STDOUT, _DEFAULT_DB, PUSH_METRICS_TOKEN)
-_OF_SERVICES: Final = pattern(
+_OF_SERVICES: Final = re.compile(
     r"ASSAY(?:_[A-Z0-9_]+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)"
 )
-_OF_TESTS: Final = pattern(r"ASSAY_(?:TEST_.*|CONFORMANCE|DIFFERENCES|ORACLE|RECORDINGS)")
+_OF_TESTS: Final = re.compile(r"ASSAY_(?:TEST_.*|CONFORMANCE|DIFFERENCES|ORACLE|RECORDINGS)")
 """The variables of the tests and scripts of this repository."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeVar
@@ -26,7 +26,6 @@ from scanner.model.json import Json
 from scanner.model.nearest import did_you_mean
 from scanner.posture.routes import Route
 from scanner.posture.settings import DEFAULT_SETTINGS
-from scanner.records import dataclass
 
 _STDIN: Final = Path("-")
 _Read = TypeVar("_Read")

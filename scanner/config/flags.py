@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from typer.models import ArgumentInfo, OptionInfo
-
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NoReturn, TypeAlias, assert_never
 
@@ -14,7 +15,6 @@ from scanner.documents.nodes import Node
 from scanner.errors import UsageError
 from scanner.model.json import Json, JsonObject
 from scanner.model.nearest import did_you_mean
-from scanner.records import dataclass
 
 PREFIX: Final = "ASSAY_"
 Scalar: TypeAlias = bool | int | float | str

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from scanner.errors import UsageError
 from scanner.model.release import NEWEST, format_minor, minor_of
-from scanner.patterns import pattern
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = pattern(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
-_PART = pattern(r"([0-9.]+)(ms|s|m|h)")
-_NUMBER = pattern(r"[0-9]+(?:\.[0-9]+)?")
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+")
+_PART = re.compile(r"([0-9.]+)(ms|s|m|h)")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def parse_seconds(text: str, flag: str = "--request-timeout") -> float | None:

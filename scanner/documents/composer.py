@@ -7,8 +7,9 @@ cannot be larger in memory than its text suggests, nor contain itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from yaml.events import (
@@ -26,12 +27,10 @@ from scanner.cluster.scalars import BadScalar, convert_to_json, resolve
 from scanner.cluster.yaml import MalformedDocument, read_events
 from scanner.documents.nodes import BadDocument, Node, Position, shorten_key
 from scanner.files import SETTINGS
-from scanner.patterns import pattern
-from scanner.records import dataclass
 
 DEEPEST: Final = 32
-_BREAK: Final = pattern("\r\n|[\n\r\x85\u2028\u2029]")
-_UNREADABLE: Final = pattern("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_UNREADABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BOM: Final = b"\xef\xbb\xbf"
 
 

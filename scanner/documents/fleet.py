@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -12,7 +13,6 @@ from scanner.documents.files import read_only
 from scanner.documents.nodes import Node
 from scanner.errors import UsageError
 from scanner.model.schedule import parse_schedule
-from scanner.records import dataclass
 
 _FIELDS: Final = ("name", "kubeconfig", "context", "schedule", "timeZone")
 _NAME: Final = re.compile(r"[\w.:/@-]{1,253}", re.ASCII)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from typing import Final, NamedTuple, NoReturn, TypeVar
@@ -16,7 +16,6 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 from scanner.errors import UsageError
 from scanner.model.json import Json
 from scanner.model.nearest import did_you_mean
-from scanner.records import dataclass
 
 _LONGEST_SHOWN: Final = 60
 _NAME: Final = re.compile(r"[\w$][\w$./\[\]-]*")

@@ -7,6 +7,7 @@ Source of truth: `k8s.io/pod-security-admission` v0.30 to v0.38, packages `admis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
@@ -14,7 +15,6 @@ from typing import Final, NoReturn
 from scanner.documents.files import read_only
 from scanner.documents.nodes import BadDocument, Node
 from scanner.model.json import as_object
-from scanner.patterns import pattern
 from scanner.policies.pod_security.configuration import DEFAULT, Configuration
 from scanner.policies.pod_security.labels import Demand, Mode, read_level, read_version
 from scanner.policies.pod_security.standards import Level
@@ -23,8 +23,8 @@ PLUGIN: Final = "PodSecurity"
 _OUTER: Final = ("apiserver.config.k8s.io/v1", "AdmissionConfiguration")
 _KIND: Final = "PodSecurityConfiguration"
 _VERSIONS: Final = tuple(f"pod-security.admission.config.k8s.io/{version}" for version in ("v1", "v1beta1", "v1alpha1"))
-_LABEL: Final = pattern(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN: Final = pattern(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def read_pod_security(path: Path) -> Configuration:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,6 @@ from scanner.documents.nodes import BadDocument, Node, shorten_key
 from scanner.model.population import KeptKeys
 from scanner.model.selector import EVERYTHING, Requirement, Selector
 from scanner.model.waiver import LabelledConfigMap, Waiver, WaiverSet
-from scanner.records import dataclass
 
 API_VERSION: Final = "assay.dev/v1alpha1"
 KIND: Final = "Waiver"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import BindingKey, Policy, PolicyKey
 from scanner.model.scans.health import Health, HealthKind
 from scanner.model.scans.scan import Coverage, CoverageState, PageResult
 from scanner.model.scans.tally import OutcomeName
-from scanner.records import dataclass
 
 _NEAR = 0.8
 _SEEN = (CoverageState.LISTED, CoverageState.INCONSISTENT)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
 
 from scanner.model.json import Json
 from scanner.model.policy import VALIDATING, Action, Operation, PolicyKey
 from scanner.model.resource import Resource
-from scanner.records import dataclass
 
 # Evidence: the values that decided the outcome of a check, without the object.
 

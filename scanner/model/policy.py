@@ -5,12 +5,12 @@ Source of truth: `admissionregistration.k8s.io/v1` types of Kubernetes 1.36.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from scanner.model.json import EMPTY, JsonObject
 from scanner.model.resource import Resource
 from scanner.model.selector import Selector
-from scanner.records import dataclass
 
 VALIDATING: Final = "ValidatingAdmissionPolicy"
 """Default language when a record does not name one."""

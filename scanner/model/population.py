@@ -7,12 +7,12 @@ recommended labels `app.kubernetes.io/*` of the Kubernetes documentation.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from scanner.model.outcome import Check
 from scanner.model.resource import Kind
-from scanner.records import dataclass
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 """Labels or annotations, sorted by key."""

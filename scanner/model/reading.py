@@ -7,10 +7,10 @@ no outcome.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from scanner.model.outcome import Check
-from scanner.records import dataclass
 
 
 class Auditability(StrEnum):

@@ -6,15 +6,14 @@ version changes which policies may be written, not how stored policies are evalu
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Final, TypeAlias
-
-from scanner.patterns import pattern
-from scanner.records import dataclass
 
 Minor: TypeAlias = tuple[int, int]
 OLDEST: Final[Minor] = (1, 30)
 NEWEST: Final[Minor] = (1, 37)
-_VERSION: Final = pattern(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
+_VERSION: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from scanner.model.json import EMPTY, JsonObject, as_object, as_text, dig, text_map
-from scanner.records import dataclass
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a copy of an object."""

@@ -5,10 +5,10 @@ Their content is kept with a scan, so that a rule that was loosened does not loo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from scanner.model.json import JsonObject, dig
-from scanner.records import dataclass
 
 
 class RuleType(StrEnum):

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 _YEARS: Final = 5
 """The controller looks no further ahead."""

@@ -6,10 +6,10 @@ Source of truth: `metav1.LabelSelectorAsSelector` and `labels.Requirement.Matche
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from scanner.errors import ConfigurationError
 from scanner.model.json import Json, as_list, as_text, dig, text_map, texts
-from scanner.records import dataclass
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scanner.patterns import pattern
+import re
 
-_UNFIT = pattern("[\x00\ud800-\udfff]")
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(text: str) -> str:

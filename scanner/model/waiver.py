@@ -6,13 +6,13 @@ A waiver never changes an outcome. It is applied when a report is read, as of th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
 from scanner.model.outcome import Check
 from scanner.model.population import Pairs
 from scanner.model.selector import EVERYTHING, Selector
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ open. Schemas are kept as compact JSON and read type by type, when a patch first
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, texts
 from scanner.model.resource import Kind
-from scanner.records import dataclass
 
 Scalar: TypeAlias = Literal["string", "boolean", "numeric", "int32", "int64", "untyped", "quantity"]
 _SCALARS: Mapping[str, Scalar] = {

@@ -7,13 +7,12 @@ while: the results of several mutations share most of their parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import is_
 from typing import NamedTuple, TypeAlias
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object
 from scanner.mutate.schema import MergedMapType, Schema
-from scanner.records import dataclass
 
 Rule: TypeAlias = Callable[[JsonObject], JsonObject]
 Rules: TypeAlias = Mapping[str, Rule]

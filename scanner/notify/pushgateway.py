@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Thread
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -18,7 +18,6 @@ from prometheus_client.registry import Collector
 
 from scanner.errors import UsageError
 from scanner.notify.requests import FAILURES, describe_status, reason_of, send
-from scanner.records import dataclass
 
 SECONDS: Final = 10.0
 """The time limit of a push, the look-up of the host included."""

@@ -12,7 +12,7 @@ import hmac
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,7 +21,6 @@ from urllib3.exceptions import SSLError
 
 from scanner.errors import UsageError
 from scanner.notify.requests import FAILURES, describe_status, reason_of, send
-from scanner.records import dataclass
 
 SECONDS: Final = 20.0
 """The time limit of a delivery, with all its attempts."""

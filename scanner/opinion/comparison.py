@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from scanner.admission.compiled import CompiledPolicy, Expression
@@ -26,7 +26,6 @@ from scanner.model.scans.opinion import Disagreement, Limitation, Opinion
 from scanner.opinion.engine import AssayEngine, Engine, EngineAnswer, is_same_value
 from scanner.opinion.limits import LIMITS, find_limit, find_traits
 from scanner.policies.plan import KindPlan
-from scanner.records import dataclass
 
 _MOST_DISAGREEMENTS = 100
 _KINDS = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from scanner import cel
 from scanner.admission.compiled import Expression
 from scanner.cel import EvaluationError
-from scanner.records import dataclass
 
 Kind = Literal["value", "error", "refused", "crash", "silent", "unsayable"]
 

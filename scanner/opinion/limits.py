@@ -8,6 +8,7 @@ texts are lists of characters, and negative indexes count from the end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from scanner.cel.functions import standard
@@ -16,7 +17,6 @@ from scanner.cel.syntax import parser
 from scanner.cel.syntax.tree import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, StructLiteral, walk
 from scanner.model.release import NEWEST
 from scanner.opinion.engine import EngineAnswer
-from scanner.records import dataclass
 
 # The language features of an expression that decide whether another engine can evaluate it.
 

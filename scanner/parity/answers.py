@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.model.json import JsonObject
 from scanner.model.policy import Operation
-from scanner.records import dataclass
 
 MOST: Final = 4096
 CUT: Final = 256

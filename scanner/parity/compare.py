@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.parity.answers import CUT, MOST, Denial, Response, is_unsendable, parse_warning, read_denial, write_warning
 from scanner.parity.verdicts import Verdict
-from scanner.records import dataclass
 
 OTHER_DENIAL: Final = "another verdict denied the request, and a denial names one reason"
 DROPPED: Final = "the warnings of the request exceed 4,096 characters, so the server cuts and drops some"

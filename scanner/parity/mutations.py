@@ -7,6 +7,7 @@ and additional fields only inside parts that the mutations added.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from scanner.admission.dispatch import BoundPolicy, InvocationResult
@@ -20,7 +21,6 @@ from scanner.mutate.operations import is_same_json
 from scanner.parity.answers import Response, read_denial, read_unrelated
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, VerdictComparison, VerdictDifference
 from scanner.policies.mutating.together import RequestResult, try_orders
-from scanner.records import dataclass
 
 ORDER: Final = "the result depends on the order of mutating policies, which an API server does not define"
 _BOOKKEEPING: Final = ("managedFields", "resourceVersion", "generation")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from scanner.admission.dispatch import InvocationResult
@@ -16,7 +17,6 @@ from scanner.parity.answers import CUT, Response
 from scanner.parity.compare import OTHER_DENIAL, SILENCE, VerdictComparison, VerdictDifference
 from scanner.parity.verdicts import AUDIT
 from scanner.policies.pod_security.answers import write_answers
-from scanner.records import dataclass
 
 _REFUSED: Final = re.compile(r'violates PodSecurity "[^"]*": .*', re.DOTALL)
 _WARNS: Final = "would violate PodSecurity "

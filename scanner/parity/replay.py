@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from scanner.admission.compiled import CompiledPolicy
@@ -33,7 +33,6 @@ from scanner.policies.mutating import language as mutating
 from scanner.policies.mutating.together import list_invocations
 from scanner.policies.pod_security.language import LANGUAGE as POD_SECURITY
 from scanner.policies.validating.language import LANGUAGE
-from scanner.records import dataclass
 from scanner.scan.prepare import PreparedScan
 
 _MUTATED: Final = "admission changes what the policy reads before policies see it"

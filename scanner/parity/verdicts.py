@@ -9,6 +9,7 @@ Rules: `docs/semantics/evaluation.md#actions`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from scanner.admission.compiled import CompiledPolicy
@@ -16,7 +17,6 @@ from scanner.admission.dispatch import InvocationResult
 from scanner.admission.server_fields import list_fields_set_on_create, reads_any
 from scanner.audit import redact
 from scanner.model.outcome import Check, CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
-from scanner.records import dataclass
 
 AUDIT: Final = "only the audit log has the verdict of a binding without Deny and Warn"
 ANNOTATION: Final = "only the audit log has the value of an audit annotation"

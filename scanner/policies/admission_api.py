@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from msgspec import Struct
@@ -28,7 +29,6 @@ from scanner.policies import api_validation, manifest
 from scanner.policies.api_validation import Faults
 from scanner.policies.bound_language import BindingContext, BoundLanguage, PolicyDocuments, ReadDocument
 from scanner.policies.manifest import UnknownField
-from scanner.records import dataclass
 
 
 class PolicyKind(Struct, frozen=True):

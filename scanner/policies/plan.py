@@ -8,7 +8,7 @@ evaluated on the list of the version of the request: a policy reads the fields a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from scanner.model.policy import Binding, MatchResources, Operation, Policy, Pol
 from scanner.model.resource import Kind
 from scanner.model.scans.scan import UncoveredKind
 from scanner.mutate.versions import is_builtin
-from scanner.records import dataclass
 
 # Group-resources whose objects are served under another group as well.
 _COHABITANTS = {("events.k8s.io", "events"): ("", "events")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TypeAlias, assert_never
@@ -17,7 +17,6 @@ from scanner.model.json import dig, text_map
 from scanner.model.outcome import Check
 from scanner.model.policy import Policy, PolicyKey
 from scanner.posture.problem_ids import list_expressions
-from scanner.records import dataclass
 
 CheckIds: TypeAlias = Mapping[tuple[PolicyKey, Check], str]
 """The ids of the checks of a scan."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Final, TypeAlias
 
@@ -21,7 +21,6 @@ from scanner.posture.control_checks import ServingChecks
 from scanner.posture.controls import CheckFacts, Place, PolicyFacts, ScanFacts
 from scanner.posture.policy_kinds import CoveredKinds, KindKey, names_group
 from scanner.posture.score import find_assumed_bindings
-from scanner.records import dataclass
 
 Forms: TypeAlias = Callable[[Policy], Iterable[MatchResources]]
 """The match constraints of each form in which a policy is evaluated."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
@@ -21,7 +22,6 @@ from scanner.posture.control_checks import ServingChecks
 from scanner.posture.control_facts import Needs, Tallies
 from scanner.posture.policy_kinds import KindKey
 from scanner.posture.score import find_assumed_bindings
-from scanner.records import dataclass
 
 
 class NamespaceState(StrEnum):

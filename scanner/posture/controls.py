@@ -7,7 +7,7 @@ admission would refuse a violation. Everything else that is neither violated nor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
@@ -22,7 +22,6 @@ from scanner.posture.control_checks import (
     ServingChecks,
     find_checks,
 )
-from scanner.records import dataclass
 
 Place: TypeAlias = tuple[str, str, str]
 """API version, kind and namespace of some objects."""

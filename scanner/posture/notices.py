@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import Gap
@@ -17,7 +17,6 @@ from scanner.posture.owners import UNOWNED
 from scanner.posture.routes import Route
 from scanner.posture.score import SeverityOf
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 
 MOST_PROBLEMS: Final = 200
 """The problems that one notification lists; its totals count all."""

@@ -5,10 +5,10 @@ An owner is not an owner reference: the top of those is the workload (`posture.w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from scanner.model.population import KeptMetadata, KeptOfObject
-from scanner.records import dataclass
 
 Place: TypeAlias = Literal["object", "workload", "namespace"]
 Source: TypeAlias = Literal["label", "annotation"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -14,7 +14,6 @@ from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause, cause_of
 from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.waivers.waivers import AppliedWaiver
-from scanner.records import dataclass
 
 REFUSE_PODS: Final = "RefusePods"
 WEAKEST: Final = ("rulesChanged", "unbound", "notMatched", "objectGone", "noObjects", "moved", "fixed")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 
 UNOWNED_NAME: Final = "unowned"
 """The name that the globs of a route match for an object without an owner."""

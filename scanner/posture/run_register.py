@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -15,7 +16,6 @@ from typing import Final
 from scanner.model.scans.run import RunDetails, explain_kill
 from scanner.model.scans.scan import Scope
 from scanner.model.schedule import Schedule
-from scanner.records import dataclass
 
 _PASSED: Final = 0
 _GATE: Final = 1

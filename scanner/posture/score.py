@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from scanner.model.outcome import CheckKind, Gap, GapKind
@@ -21,7 +21,6 @@ from scanner.model.scans.scan import CoverageState, PolicyRecord, ScanRecord, Sc
 from scanner.model.scans.tally import OutcomeName, OwnedTally, TallyKey, group_tallies
 from scanner.posture.policy_kinds import may_need
 from scanner.posture.severity import DEFAULT_SEVERITY, Severity
-from scanner.records import dataclass
 
 WEIGHTS: Final[Mapping[Severity, int]] = {
     Severity.CRITICAL: 10,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from scanner.posture.control_checks import Framework
 from scanner.posture.owners import DEFAULT_OWNER_KEYS, OwnerKey
 from scanner.posture.severity import DescriptionOverride
 from scanner.posture.waivers.waivers import EXPIRING_DAYS, WaiverRules, WaiverSet
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ those of policy reports (`wgpolicyk8s.io/v1alpha2`). A description decides nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal
 
 from scanner.model.json import dig, text_map
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.policy import Policy, PolicyKey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from scanner.model.policy import PolicyKey
@@ -18,7 +19,6 @@ from scanner.posture.settings import Settings
 from scanner.posture.severity import DEFAULT_SEVERITY, Description, Severity, describe, describe_by_annotations
 from scanner.posture.waivers.waivers import AppliedWaiver
 from scanner.posture.waivers.waiving import Waived, Waiving
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

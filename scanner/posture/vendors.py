@@ -7,11 +7,11 @@ owner references and field managers are all fields of the request. The table has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from scanner.model.json import JsonObject, as_list, as_text, dig, text_map
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ ReplicaSets.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
 from scanner.model.population import Controller, GroupKind, PopulationMember, Workload
 from scanner.model.resource import Kind
-from scanner.records import dataclass
 
 LONGEST_CHAIN: Final = 16
 """Controllers above one object that are followed: Kubernetes sets no limit, operators use four at most."""

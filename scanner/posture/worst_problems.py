@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from heapq import nsmallest
 from operator import itemgetter
 from typing import Final
@@ -15,7 +16,6 @@ from scanner.model.scans.stored_scan import ReportCounts, StoredScan
 from scanner.posture.problem_rows import Problem, order_effect, problems, select_counted, select_open
 from scanner.posture.since_baseline import follows_baseline, problems_since
 from scanner.posture.triage import BelowSeverity, Triage
-from scanner.records import dataclass
 
 NEW: Final = ("new", "reopened")
 """The statuses of problems that were not open before."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from scanner.audit import redact
@@ -18,7 +19,6 @@ from scanner.parity.answers import Response, read_unrelated
 from scanner.preview.requested import Requested
 from scanner.preview.server_answers import FOREIGN, is_by_plugin, is_by_policy
 from scanner.preview.verdict import AGREES, DIFFERS, NOT_ASKED, NOT_COMPARED, Decision, Effect
-from scanner.records import dataclass
 
 _MAY_NOT_IMPERSONATE: Final = "cannot impersonate"
 _FORBIDDEN: Final = 403

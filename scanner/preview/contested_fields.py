@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from scanner.admission.context import EvaluationContext
@@ -16,7 +16,6 @@ from scanner.model.withheld import has_withheld
 from scanner.policies.mutating.together import find_alternations, list_invocations
 from scanner.policies.plan import KindPlan
 from scanner.preview.differences import ContestedField, Identity, ObjectDifference
-from scanner.records import dataclass
 from scanner.scan.lists import decode_objects
 
 _LONGEST: Final = 200

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,7 +15,6 @@ from scanner.model.outcome import Errored, Finding, Violated, WouldChange
 from scanner.model.policy import Action, PolicyKey
 from scanner.model.population import PopulationMember
 from scanner.model.texts import clean
-from scanner.records import dataclass
 
 
 class SideEffect(StrEnum):

@@ -6,12 +6,12 @@ of the Deployment controller of kube-controller-manager 1.36. What only the cont
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
 from scanner.model.resource import Kind, Resource, UserInfo, build_user_info, resource_of
-from scanner.records import dataclass
 
 JOBS: Final = Kind("batch", "v1", "Job", "jobs", namespaced=True)
 REPLICA_SETS: Final = Kind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)

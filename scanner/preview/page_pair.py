@@ -10,7 +10,7 @@ import pickle
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final, NamedTuple
 
 from scanner.admission.context import EvaluationContext
@@ -37,7 +37,6 @@ from scanner.preview.differences import (
 )
 from scanner.preview.object_requests import ObjectRequests
 from scanner.preview.workload_risks import NO_RISKS, PageRisks, share_texts
-from scanner.records import dataclass
 
 _LEVEL: Final = 1
 _WITHOUT_OUTCOME: Final = frozenset({SkipReason.NOT_AUDITABLE.value, SkipReason.REDACTED.value})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -31,7 +31,6 @@ from scanner.preview.plugins.service_account import ENFORCES
 from scanner.preview.requested import Requested, generate_name
 from scanner.preview.rules import Rules
 from scanner.preview.verdict import Decision, Effect
-from scanner.records import dataclass
 from scanner.scan.lists import ScanLists
 from scanner.scan.prepare import PreparedScan
 

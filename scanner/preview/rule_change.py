@@ -6,7 +6,7 @@ Policies, bindings and params replace those of the same name; everything else st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Final
 
@@ -20,7 +20,6 @@ from scanner.model.resource import NAMESPACES
 from scanner.policies.language import Language
 from scanner.policies.manifest import GROUP
 from scanner.policies.pod_security.labels import read_labels
-from scanner.records import dataclass
 from scanner.scan.documents import FilePlace, Manifest, is_policy
 from scanner.scan.prepare import GatheredRules, ListedNamespaces
 

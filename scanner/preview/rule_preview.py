@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -33,7 +33,6 @@ from scanner.preview.risk_rules import make_risk_rules, may_deny
 from scanner.preview.rule_change import Cause, RuleChange, apply_change
 from scanner.preview.verdict import API_SERVER, DIFFERS
 from scanner.preview.workload_risks import CONTROL_PLANE, RiskFinder, WorkloadRisks, keep_metadata
-from scanner.records import dataclass
 from scanner.scan.edges import Cluster, PageSink, Progress
 from scanner.scan.options import Options
 from scanner.scan.policy_set import needs_namespaces

@@ -7,7 +7,7 @@ may match the kinds of the objects are compiled. Namespaces and params are read 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from typing import Final, Protocol, TypeVar
@@ -35,7 +35,6 @@ from scanner.policies.webhooks import Webhook, list_webhook_kinds, read_webhooks
 from scanner.preview.new_objects import StoredObjects
 from scanner.preview.plugins import LISTED, Plugins
 from scanner.preview.pods import PODS
-from scanner.records import dataclass
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.lists import RepeatedLists, ScanLists
 from scanner.scan.options import Options, ScanContext

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -11,7 +12,6 @@ from msgspec import Struct
 from scanner.model.outcome import NO_EVIDENCE, Change, Evidence, Gap
 from scanner.model.policy import Operation
 from scanner.model.scans.scan import ClusterIdentity
-from scanner.records import dataclass
 
 API_SERVER: Final = "the API server"
 """The name of what decides if no policy does."""

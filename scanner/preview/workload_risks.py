@@ -6,7 +6,7 @@ The risks of objects are found page by page; those of the objects between a pod 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -19,7 +19,6 @@ from scanner.posture.owners import Owners
 from scanner.posture.workloads import Workloads
 from scanner.preview.asked_requests import RequestAnswer
 from scanner.preview.verdict import Decision, Effect
-from scanner.records import dataclass
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.prepare import GatheredRules, PreparedScan
 

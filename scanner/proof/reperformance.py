@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -11,7 +12,6 @@ from scanner.model.json import Json, as_list, as_text, dig
 from scanner.model.outcome import SkipReason
 from scanner.model.policy import PolicyKey
 from scanner.proof.verdicts import CheckName, ObjectName, Replay, Verdict, read_verdict
-from scanner.records import dataclass
 
 _FIELDS = ("apiVersion", "kind", "namespace", "name", "uid")
 _MASK: Final = re.compile(r"\[redacted(?:: [a-zA-Z ]+)?\]")

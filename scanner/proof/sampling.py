@@ -12,7 +12,7 @@ import hashlib
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from io import TextIOWrapper
@@ -20,7 +20,6 @@ from math import ceil, exp, floor, log
 from typing import BinaryIO, Final, TypeAlias
 
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 Stratum: TypeAlias = tuple[str, ...]
 """The cells of an item in the columns that divide the population; empty without strata."""

@@ -7,11 +7,10 @@ command line reads the table for `--help`, and a table on a terminal should not 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
-
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.report.document.document import Document

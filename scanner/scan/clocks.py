@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from scanner.model.scans.method import ClockDifferences
-from scanner.records import dataclass
 from scanner.scan.edges import Cluster, Store
 
 Clock: TypeAlias = Callable[[], datetime]

@@ -6,6 +6,7 @@ Documents come from the cluster's lists and from files; a document from a file m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
 from scanner.errors import InvalidManifest, UsageError
@@ -21,7 +22,6 @@ from scanner.policies.bound_language import ReadDocument, Supporting
 from scanner.policies.language import LANGUAGES, Language
 from scanner.policies.manifest import write_unknown_fields
 from scanner.policies.served_versions import ServedVersions
-from scanner.records import dataclass
 from scanner.scan.param_table import read_param
 
 _BINDING: Final = "Binding"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,6 @@ from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import ClusterIdentity, Coverage, PageResult, Scan, ScanEnd, ScanStart, ServerCounts
 from scanner.mutate.schema import Schemas
 from scanner.policies.plan import KindPlan
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.audit.page import PageEvaluator

@@ -9,7 +9,7 @@ A kind that cannot be listed is a note and no gap: the workloads above it are de
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from scanner.audit.population import record_object
@@ -17,7 +17,6 @@ from scanner.errors import ListFailed
 from scanner.model.population import Controller, GroupKind, KeptKeys, PopulationMember
 from scanner.model.resource import Kind, Page
 from scanner.posture.workloads import list_intermediate_kinds, list_usual_controllers
-from scanner.records import dataclass
 from scanner.scan.lists import ScanLists, decode_objects
 
 _NO_KEYS: Final = KeptKeys(labels=frozenset(), prefixes=())

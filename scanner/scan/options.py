@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scanner.admission.auditability import OPERATIONS
@@ -15,7 +15,6 @@ from scanner.model.scans.method import Method
 from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import FILES, SILENCE, ClusterIdentity, Scope
 from scanner.policies.language import LANGUAGES, Language
-from scanner.records import dataclass
 from scanner.scan.documents import Manifest
 
 if TYPE_CHECKING:

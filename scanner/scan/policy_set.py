@@ -6,6 +6,7 @@ Documents come from the cluster's lists and from files; a document from a file m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Protocol
 
@@ -21,7 +22,6 @@ from scanner.model.scans.scan import Scope
 from scanner.policies.bound_language import PolicyDocuments, Supporting
 from scanner.policies.language import Language, select_documents
 from scanner.policies.served_versions import ServedVersions
-from scanner.records import dataclass
 from scanner.scan.documents import DocumentReader, Manifest
 from scanner.scan.param_table import default_namespace
 

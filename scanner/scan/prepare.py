@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -32,7 +32,6 @@ from scanner.policies.language import Language, derive_from_namespaces, list_dec
 from scanner.policies.other_sources import list_other_sources
 from scanner.policies.plan import KindPlan, find_equivalents, find_other_versions, find_uncovered, plan, plan_lists
 from scanner.policies.served_versions import ServedVersions
-from scanner.records import dataclass
 from scanner.scan.documents import Manifest
 from scanner.scan.edges import Cluster, Discovery
 from scanner.scan.lists import RepeatedLists, ScanLists, decode_objects, names_kind

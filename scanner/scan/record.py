@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, count, repeat
 from typing import Final, TypeAlias, assert_never
@@ -31,7 +31,6 @@ from scanner.model.scans.scan import (
     find_emptiness,
 )
 from scanner.policies.plan import KindPlan
-from scanner.records import dataclass
 from scanner.scan.edges import ComparisonEngine, PageSink, Progress
 from scanner.scan.intermediates import IntermediateNote, list_intermediate_pages
 from scanner.scan.lists import ScanLists

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -22,7 +22,6 @@ from scanner.policies.kyverno.request import with_doubles
 from scanner.policies.kyverno.result import result_of
 from scanner.policies.kyverno.spec import KyvernoPolicy, is_policy, read_policy
 from scanner.posture.policy_kinds import plural_of
-from scanner.records import dataclass
 from scanner.suite.form import Expectation, Suite
 
 NOT_MATCHED: Final = "not matched"

@@ -13,7 +13,7 @@ results:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.policy import ADMISSION_API, Operation
@@ -22,7 +22,6 @@ from scanner.mutate.schema import NO_SCHEMAS, Schemas
 from scanner.policies.kyverno.exceptions import is_exception
 from scanner.policies.kyverno.spec import is_policy
 from scanner.policies.manifest import GROUP
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

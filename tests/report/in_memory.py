@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import starmap
 
 from scanner.model.outcome import Errored, Finding, WouldChange
@@ -35,7 +35,6 @@ from scanner.model.scans.tally import OwnedTally, name_outcome
 from scanner.model.waiver import Candidate, CandidateFilter, CheckOfFinding, WaivedCheck
 from scanner.posture.grouped_problems import count_by_check, count_groups, group_problems
 from scanner.posture.worst_problems import count_problems
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

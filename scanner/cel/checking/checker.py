@@ -8,7 +8,7 @@ Rules: `docs/semantics/cel-types.md#rules-of-the-checker`.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scanner.cel.protobuf.messages import ALIASES
@@ -42,7 +42,6 @@ from scanner.cel.types.type_system import (
     parameter,
 )
 from scanner.cel.values.values import type_of
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cel.checking.env import Environment

@@ -9,7 +9,7 @@ Rules: `docs/semantics/cel-environment.md#variables`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
@@ -45,7 +45,6 @@ from scanner.cel.types.type_system import (
     type_of_type,
 )
 from scanner.cel.values.values import Lazy
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

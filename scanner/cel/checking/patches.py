@@ -8,7 +8,7 @@ Rules: `docs/semantics/mutation.md#apply-configuration`, `docs/semantics/mutatio
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from scanner.cel.functions import jsonpatch
 from scanner.cel.types.type_system import DYN, STRING, Type, list_of, object_type
 from scanner.cel.values.runtime import go_type
 from scanner.cel.values.values import Struct
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scanner.cel.errors import EvaluationError
@@ -30,7 +30,6 @@ from scanner.cel.releases import (
     Version,
 )
 from scanner.cel.values import conversions
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

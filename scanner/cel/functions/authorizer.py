@@ -9,7 +9,7 @@ Rules: `docs/semantics/cel-libraries.md#authorizer`.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from msgspec import Struct
@@ -36,7 +36,6 @@ from scanner.cel.functions.strings import WHITE_SPACE
 from scanner.cel.types.type_system import BOOL, STRING, Type, object_type
 from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.values import Opaque
-from scanner.records import dataclass
 
 AUTHORIZER = object_type("kubernetes.authorization.Authorizer")
 PATH_CHECK = object_type("kubernetes.authorization.PathCheck")

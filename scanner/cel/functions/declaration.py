@@ -11,14 +11,13 @@ indexes, are handled by name elsewhere: they are syntax.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.values import Duration, KeyedMap, Timestamp, type_of
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cel.functions.pricing import Cost, Price

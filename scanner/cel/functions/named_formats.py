@@ -11,6 +11,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from scanner.cel import releases
@@ -31,7 +32,6 @@ from scanner.cel.syntax.tree import Call, Identifier, Node
 from scanner.cel.types.type_system import STRING, Type, list_of, object_type, optional_of
 from scanner.cel.values.extent import SizeBound
 from scanner.cel.values.values import NONE, Opaque, Optional, Value, make_unhashable
-from scanner.records import dataclass
 
 NAMED_FORMAT = object_type("kubernetes.NamedFormat")
 Faults: TypeAlias = "list[str]"

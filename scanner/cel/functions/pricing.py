@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from scanner.cel.errors import EvaluationError
@@ -20,7 +20,6 @@ from scanner.cel.releases import FIRST, FUNCTION_COSTS, OPTIONALS_HAVE_SIZES, Re
 from scanner.cel.syntax.tree import Literal
 from scanner.cel.values.extent import UNKNOWN, SizeBound
 from scanner.cel.values.values import KeyedMap, Opaque, Optional, Value
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cel.syntax.tree import Node

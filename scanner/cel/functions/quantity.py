@@ -9,6 +9,7 @@ Rules: `docs/semantics/cel-libraries.md#quantities`.
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from decimal import Decimal
 from enum import Enum
@@ -24,16 +25,15 @@ from scanner.cel.values.runtime import make_no_overload
 from scanner.cel.values.text import count_digits
 from scanner.cel.values.text import parse_whole as whole_number
 from scanner.cel.values.values import INT_MAX, INT_MIN, Opaque, Value
-from scanner.patterns import pattern
 
 QUANTITY = object_type("kubernetes.Quantity")
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_NUMBER = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
-_SCANNED = pattern(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
+_SCANNED = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_EXPONENT = pattern(r"[eE]([+-]?[0-9]+)\Z")
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)\Z")
 _NANO = -9
 _FAST_DIGITS = 18
 _FAST_BINARY_DIGITS = 15

@@ -7,6 +7,7 @@ Rules: `docs/semantics/cel-libraries.md#urls`.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 from urllib.parse import unquote_to_bytes
 
@@ -20,7 +21,6 @@ from scanner.cel.functions.result_sizes import parts, pieces, text
 from scanner.cel.types.type_system import BOOL, STRING, Type, list_of, map_of, object_type
 from scanner.cel.values.text import quote
 from scanner.cel.values.values import Opaque, Value
-from scanner.patterns import pattern
 
 URL = object_type("kubernetes.URL")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -30,12 +30,12 @@ _HOST = _UNRESERVED | frozenset("!\"$&'()*+,:;<=>[]")
 _USER = _UNRESERVED | frozenset("$&+,;=")
 _VALID_PATH = _PATH | frozenset("!'()*[]%")
 _VALID_FRAGMENT = _FRAGMENT | frozenset("'[]%")
-_USER_INFO = pattern(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*\Z")
-_SCHEME = pattern(r"([a-zA-Z][a-zA-Z0-9+.\-]*):")
-_ESCAPE = pattern(r"%[0-9a-fA-F]{2}")
-_SPECIAL = pattern(r"%(?:[0-9a-fA-F]{2})?|[\x00-\x7f]")
+_USER_INFO = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*\Z")
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):")
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
+_SPECIAL = re.compile(r"%(?:[0-9a-fA-F]{2})?|[\x00-\x7f]")
 """Escapes, and the characters that a host must escape, from left to right."""
-_PORT = pattern(r"(?::[0-9]*)?\Z")
+_PORT = re.compile(r"(?::[0-9]*)?\Z")
 _MOST_PARAMETERS = 10_000
 _FIRST_BEYOND_ASCII = 0x80
 _BYTES = "surrogateescape"

@@ -6,13 +6,13 @@ The generator is imported with the first function: a short command evaluates mos
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from scanner.cel.generation.python_calls import Unforeseen
 from scanner.cel.syntax.source import Source
-from scanner.patterns import pattern
 
 if TYPE_CHECKING:
     from scanner.cel.analysis.constants import FoldedTree
@@ -28,7 +28,7 @@ Fast: TypeAlias = "Callable[[Mapping[str, object]], Value]"
 Refusal: TypeAlias = "Callable[[Mapping[str, object]], EvaluationError | None]"
 """A function that returns the error of an evaluation, or None, or raises any exception, when the closures have to decide."""
 _TRIAL = 64
-_UNPRINTABLE = pattern(r"[^ -~]")
+_UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 class Watch:

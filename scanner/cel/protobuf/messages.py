@@ -6,6 +6,7 @@ wrappers; and `checkedWellKnowns`, the types that the checker sees. They are the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as Choice
@@ -27,7 +28,6 @@ from scanner.cel.types.type_system import (
     nullable,
     object_type,
 )
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 
 from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, UInt
-from scanner.patterns import pattern
 
 _SIMPLE = {
     "a": "\a",
@@ -25,7 +24,7 @@ _SIMPLE = {
     "`": "`",
     "?": "?",
 }
-_ESCAPE = pattern(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CODE_POINT = 0x10FFFF
 _SIGN_BIT = 0x80000000

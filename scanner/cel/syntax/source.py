@@ -9,9 +9,8 @@ Rules: `docs/semantics/cel-syntax.md#display-of-errors`.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from scanner.records import dataclass
 
 LONGEST_EXCERPT = 16_384
 MOST_ERRORS = 100

@@ -7,12 +7,12 @@ Rules: `docs/semantics/cel-syntax.md#errors-of-syntax`.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from unicodedata import category, east_asian_width
 
 from scanner.cel.syntax.lexer import END, ESCAPE, KEYWORDS, UNKNOWN, Token
 from scanner.cel.syntax.source import Issue
-from scanner.patterns import pattern
 
 if TYPE_CHECKING:
     from scanner.cel.syntax.source import Source
@@ -34,9 +34,9 @@ _OWN_QUOTES = frozenset({"quoted", "int", "uint", "float", "string", "bytes"})
 _LONGEST_TOKEN = 30
 _BEFORE, _AFTER = 40, 28
 """The columns of a terminal that an excerpt has at most before its caret, and from there on: it fits 80 columns, indented."""
-_STRING = pattern(rf"(?:{ESCAPE}|[^\\\n\r])*")
-_LONG_STRING = pattern(rf"(?:{ESCAPE}|[^\\])*")
-_ESCAPED = pattern(r"\\[^\n\r]")
+_STRING = re.compile(rf"(?:{ESCAPE}|[^\\\n\r])*")
+_LONG_STRING = re.compile(rf"(?:{ESCAPE}|[^\\])*")
+_ESCAPED = re.compile(r"\\[^\n\r]")
 _WIDE = frozenset("WF")
 
 

@@ -7,11 +7,9 @@ writes at the parenthesis of the macro. `id` numbers the nodes of one tree; the 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 from typing import Literal as Choice
-
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,9 @@ Rules: `docs/semantics/cel-types.md#types`.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 from typing import TypeAlias
-
-from scanner.records import dataclass
 
 Family: TypeAlias = Choice[
     "dyn",

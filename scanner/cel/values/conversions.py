@@ -15,16 +15,15 @@ from scanner.cel.values.arithmetic import check_int, check_uint
 from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
 from scanner.cel.values.text import parse_whole, quote, write_converted, write_fixed
 from scanner.cel.values.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, UInt, Value, type_of
-from scanner.patterns import pattern
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_INT = pattern(r"[+-]?[0-9]+\Z")
-_UINT = pattern(r"[0-9]+\Z")
+_INT = re.compile(r"[+-]?[0-9]+\Z")
+_UINT = re.compile(r"[0-9]+\Z")
 _DIGITS = r"[0-9](?:_?[0-9])*"
-_DECIMAL = pattern(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?\Z")
-_HEXADECIMAL = pattern(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z")
-_NAMED = pattern(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
+_DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?\Z")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z")
+_NAMED = re.compile(r"([+-]?)(inf|infinity)\Z", re.IGNORECASE)
 
 
 def make_conversion_error(value: Value, target: Type) -> EvaluationError:

@@ -15,7 +15,6 @@ from scanner.cel.values.runtime import FIRST_SECOND, LAST_SECOND, SECOND
 from scanner.cel.values.text import parse_whole as whole_number
 from scanner.cel.values.text import quote
 from scanner.cel.values.values import INT_MAX, INT_MIN, Duration, Timestamp
-from scanner.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +31,11 @@ _UNITS = {
     "m": 60 * SECOND,
     "h": 3600 * SECOND,
 }
-_DURATION = pattern(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
-_TIMESTAMP = pattern(
+_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})([.,][0-9]+)?(Z|([+-])([0-9]{2}):([0-9]{2}))\Z"
 )
-_STRICT_TIMESTAMP = pattern(
+_STRICT_TIMESTAMP = re.compile(
     r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?"
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])\Z"
 )

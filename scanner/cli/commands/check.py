@@ -6,7 +6,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,6 @@ from scanner.cli.scanning.inputs import reject_stdin_twice
 from scanner.cli.terminal.stdout import sentences, standard_output
 from scanner.config.values import parse_kubernetes_version, parse_kyverno_version, parse_namespace_labels
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cluster.files.manifests import FileDocument, UnreadDocument

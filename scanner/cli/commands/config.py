@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,7 +16,6 @@ from scanner.cli.commands.catalog import DEFINERS, find_key, list_settings
 from scanner.cli.commands.configured import ConfigOption
 from scanner.cli.terminal.stdout import FormOption, OutputForm
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.config.configuration import Configuration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
@@ -19,7 +19,6 @@ from scanner.cli.flags.waivers import Posture
 from scanner.cli.terminal.stdout import Code
 from scanner.config.current import get_settings
 from scanner.errors import NotFound, UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cel import Program

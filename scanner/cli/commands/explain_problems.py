@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never
 
@@ -15,7 +16,6 @@ from scanner.config.current import get_settings
 from scanner.errors import UsageError
 from scanner.model.outcome import CheckKind, Errored, Finding, Violated, WouldChange
 from scanner.model.reading import Auditability
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
@@ -21,7 +22,6 @@ from scanner.cli.terminal.stdout import standard_output, table
 from scanner.errors import UsageError
 from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.outcome import Check

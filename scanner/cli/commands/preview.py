@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -27,7 +27,6 @@ from scanner.cli.terminal.stdout import QuietOption, sentences, standard_output
 from scanner.config.current import get_settings
 from scanner.config.values import parse_kubernetes_version, parse_namespace_labels
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.policy import Action

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -42,7 +42,6 @@ from scanner.cli.scanning.snapshots import (
 from scanner.cli.terminal.program import find_program
 from scanner.config.current import get_settings
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -17,7 +18,6 @@ from scanner.cli.flags.report_formats import ControlsOption
 from scanner.cli.terminal.stderr import LogFormat, LogFormatOption, log, use
 from scanner.config.current import get_database_address, get_expectations, get_settings
 from scanner.errors import AssayError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.web.access.settings import AccessSettings

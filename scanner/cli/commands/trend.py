@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -24,7 +25,6 @@ from scanner.cli.flags.database import DbOption, open_reader_at
 from scanner.cli.flags.stored_scan import name_chosen_cluster
 from scanner.cli.terminal.stdout import sentences, standard_output, table, text, visible
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

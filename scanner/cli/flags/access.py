@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import SplitResult, urlsplit
@@ -16,7 +17,6 @@ from scanner.config.values import parse_seconds
 from scanner.errors import UsageError
 from scanner.files import SECRET, read_text
 from scanner.model.urls import remove_password
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.access_token import AccessToken

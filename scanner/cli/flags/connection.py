@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -9,7 +10,6 @@ import typer
 from scanner.cli.flags.completion import complete_contexts
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.values import parse_seconds
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

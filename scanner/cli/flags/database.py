@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,6 @@ from scanner.cli.flags.completion import complete_clusters
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.current import get_database_address
 from scanner.errors import NoScans
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

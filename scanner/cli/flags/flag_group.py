@@ -9,11 +9,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
-
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

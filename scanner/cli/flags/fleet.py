@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,6 @@ import typer
 
 from scanner.cli.flags.connection import PANEL
 from scanner.cli.flags.flag_group import FlagGroup
-from scanner.records import dataclass
 
 FleetOption = Annotated[
     Path | None,

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, assert_never
@@ -23,7 +23,6 @@ from scanner.errors import UsageError
 from scanner.model.gate import Gate
 from scanner.model.scans.baseline import NO_EARLIER_SCAN, Baseline
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cli.flags.waivers import Posture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

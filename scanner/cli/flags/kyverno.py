@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.flags.scope import POLICIES
 from scanner.config.values import parse_kyverno_version
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.policies.kyverno.libraries import Network

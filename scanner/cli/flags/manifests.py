@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,6 @@ import typer
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.flags.scope import SCOPE
 from scanner.config.values import parse_kubernetes_version, parse_namespace_labels
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,6 @@ import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.flags.scope import POLICIES
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.scans.scan import Scope

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -17,7 +18,6 @@ import typer
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.terminal.stdout import standard_output
 from scanner.errors import UsageError
-from scanner.records import dataclass
 from scanner.report import FORMATS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.cli.flags.connection import Connection
@@ -14,7 +14,6 @@ from scanner.cli.flags.kyverno import KYVERNO_FILTERS, KYVERNO_VERSION, FiltersO
 from scanner.cli.flags.pod_security import PodSecurityFlags
 from scanner.cli.flags.scope import FilesOption, NamespacesOption, NoClusterPoliciesOption, SkipKindsOption
 from scanner.cli.flags.waivers import WaiversNamespaceOption
-from scanner.records import dataclass
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 _NO_NAME: Final = re.compile(r"[^a-z0-9.-]+")

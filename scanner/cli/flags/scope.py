@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,6 @@ import typer
 from scanner.cli.flags.completion import complete_policies as policy_names
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.config.values import reject_empty
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.scans.scan import Scope

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
 from scanner.cli.terminal.program import find_program
-from scanner.records import dataclass
 from scanner.report.text.screen import Color, Screen
 
 _TYPED: Final = "COMMANDLINE"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.opinion.comparison import EngineComparison

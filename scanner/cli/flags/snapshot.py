@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from scanner.cli.flags.flag_group import FlagGroup
-from scanner.records import dataclass
 
 PANEL = "Snapshots"
 

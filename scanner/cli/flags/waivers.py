@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,7 +15,6 @@ from scanner.cli.flags.report_formats import ControlsOption
 from scanner.cli.flags.stored_scan import AtOption
 from scanner.config.current import get_settings
 from scanner.config.values import parse_end
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.population import KeptKeys

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,7 +21,6 @@ from scanner.cli.scanning.interruption import EXIT_INTERRUPTED, INTERRUPTED
 from scanner.cli.terminal.progress import Progress
 from scanner.cli.terminal.stderr import JsonLines, LogFormat, LogFormatOption, Value, log, use
 from scanner.cli.terminal.stdout import QuietOption
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cli.flags.gates import GateVerdict

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -18,7 +18,6 @@ from scanner.cli.scanning.conclusion import current
 from scanner.cli.scanning.interruption import EXIT_INTERRUPTED
 from scanner.cli.terminal.exit_codes import COULD_NOT_RUN, NEEDS_USER
 from scanner.cli.terminal.stderr import JsonLines
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.documents.fleet import Member

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scanner.errors import UsageError
 from scanner.model.json import as_text
-from scanner.patterns import pattern
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cli.flags.manifests import Unwritten
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from scanner.scan.documents import Manifest
 
 _STDIN = Path("-")
-_WORD: Final = pattern(r"[A-Za-z]+")
-_KIND: Final = pattern(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]*)""", re.MULTILINE)
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_KIND: Final = re.compile(r"""^[ \t{-]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]*)""", re.MULTILINE)
 """The kinds that a text names, each empty where the text has something else than a name."""
 _KINDS = 3
 

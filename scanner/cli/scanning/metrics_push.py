@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,6 @@ from scanner.config.current import get_schedule
 from scanner.config.environment import PUSH_METRICS_TOKEN
 from scanner.errors import AssayError, UsageError
 from scanner.files import SECRET, read_text
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.notify.pushgateway import Gateway

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -31,7 +31,6 @@ from scanner.cli.scanning.inputs import read_policy_files
 from scanner.cli.scanning.metrics_push import PushFlags
 from scanner.config.current import describe_configuration, get_settings
 from scanner.config.values import parse_assumption, parse_seconds
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.cli.scanning.inputs import PolicyFiles

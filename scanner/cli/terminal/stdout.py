@@ -7,6 +7,7 @@ as escapes, so that they cannot steer a terminal.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TextIO
 import typer
 
 from scanner.errors import AssayError
-from scanner.patterns import pattern
 from scanner.report.text.screen import Color
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ _GAP: Final = 2
 _LEAST_LAST: Final = 20
 """The least width of a last column whose cells are wrapped."""
 _EMPTY: Final = "-"
-_NUMBER: Final = pattern(r"-|[\d,.]+(?:/[\d,.]+| %)?")
+_NUMBER: Final = re.compile(r"-|[\d,.]+(?:/[\d,.]+| %)?")
 """A number, a part of another one, a percentage, or what stands for none."""
 
 

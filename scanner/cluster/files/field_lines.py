@@ -6,6 +6,7 @@ as YAML, whose flow style it is.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +25,10 @@ from yaml.events import (
 )
 
 from scanner.cluster.yaml import MalformedDocument, read_events
-from scanner.patterns import pattern
 
-_STEP: Final = pattern(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
+_STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]|\.?(?P<name>[A-Za-z_][A-Za-z0-9_-]*)")
 _PART: Final = 1 << 20
-_ESCAPE: Final = pattern(r"\\(.)")
+_ESCAPE: Final = re.compile(r"\\(.)")
 _Step: TypeAlias = "str | int"
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,6 @@ from scanner.model.json import Json, JsonObject, as_list, as_object, as_text
 from scanner.model.outcome import Gap, GapKind
 from scanner.model.population import GroupKind
 from scanner.model.scans.out_of_scope import Unneeded
-from scanner.records import dataclass
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _STDIN: Final = Path("-")

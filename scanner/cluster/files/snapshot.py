@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, product
 from operator import attrgetter
 from pathlib import Path
@@ -46,7 +46,6 @@ from scanner.model.scans.scan import FILES, STDIN, ClusterIdentity, ServerCounts
 from scanner.mutate.versions import convert
 from scanner.policies import manifest
 from scanner.policies.language import LANGUAGES, Language
-from scanner.records import dataclass
 from scanner.scan.edges import Discovery
 
 PAGE_SIZE: Final = 500

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -18,14 +19,13 @@ from msgspec import Struct
 from scanner.cluster.scalars import BadScalar, convert_to_json
 from scanner.cluster.yaml import MAX_DEPTH, MalformedDocument, load
 from scanner.model.json import Json
-from scanner.patterns import pattern
 
-_LARGE_INTEGER: Final = pattern(rb"(?:^|[\s:,\[-])[0-9]{19}")
+_LARGE_INTEGER: Final = re.compile(rb"(?:^|[\s:,\[-])[0-9]{19}")
 """The possible start of an integer beyond 64 bits; digits within a checksum do not count."""
-_SURROGATE: Final = pattern("[\ud800-\udfff]")
-_BLANK: Final = pattern(r"[ \t\r\n]*")
-_NO_FIELD: Final = pattern(r"\s*(?:#|---|%|$)")
-_BAD_SEPARATOR: Final = pattern(r"---[ \t]*[^ \t\n#]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_NO_FIELD: Final = re.compile(r"\s*(?:#|---|%|$)")
+_BAD_SEPARATOR: Final = re.compile(r"---[ \t]*[^ \t\n#]")
 
 
 class Piece(Struct, frozen=True):

@@ -36,7 +36,6 @@ from scanner.model.json import JsonObject, as_object, as_text, dig, texts
 from scanner.model.missing_right import MissingRight
 from scanner.model.resource import ANONYMOUS, Kind, ObjectKey, Page, UserInfo
 from scanner.model.scans.scan import COUNTS_PATH, ClusterIdentity, ServerCounts
-from scanner.patterns import pattern
 from scanner.scan.edges import Discovery
 from scanner.scan.lists import decode_objects
 
@@ -423,10 +422,10 @@ def parse_date(date: str) -> datetime | None:
 
 _COUNTED: Final = 200
 _NOT_COUNTED: Final = 403
-_BY_GROUP: Final = pattern(
+_BY_GROUP: Final = re.compile(
     rb'^apiserver_resource_objects\{group="([^"\\\n]*)",resource="([^"\\\n]+)"\} (\S+)', re.MULTILINE
 )
-_BY_NAME: Final = pattern(rb'^apiserver_storage_objects\{resource="([^"\\\n]+)"\} (\S+)', re.MULTILINE)
+_BY_NAME: Final = re.compile(rb'^apiserver_storage_objects\{resource="([^"\\\n]+)"\} (\S+)', re.MULTILINE)
 
 
 def read_object_counts(session: ApiSession, username: Callable[[], str]) -> ServerCounts:

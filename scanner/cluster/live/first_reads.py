@@ -5,12 +5,12 @@ The lists are those of the stable API of admission. A server that does not serve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from scanner.model.json import JsonObject, as_text, dig
-from scanner.patterns import pattern
 
 _JSON: Final = "application/json"
 DISCOVERY: Final = (
@@ -29,8 +29,8 @@ _LISTS: Final = (
     "validatingwebhookconfigurations",
     "mutatingwebhookconfigurations",
 )
-_API_VERSION: Final = pattern(r"([a-z][a-z0-9.-]*/)?v[a-z0-9]+")
-_NAMESPACE: Final = pattern(r"[a-z0-9-]+")
+_API_VERSION: Final = re.compile(r"([a-z][a-z0-9.-]*/)?v[a-z0-9]+")
+_NAMESPACE: Final = re.compile(r"[a-z0-9-]+")
 _MOST_SCHEMAS: Final = 8
 _CORE: Final = "v1"
 _WITH_PODS: Final = frozenset(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 import msgspec
@@ -28,7 +28,6 @@ from scanner.errors import ClusterError, ListFailed
 from scanner.model.json import as_text, dig
 from scanner.model.missing_right import MissingRight
 from scanner.model.resource import METADATA_ONLY, Kind, Page
-from scanner.records import dataclass
 
 # The metadata of a page of a list, and whether its items can be those of the requested list.
 #

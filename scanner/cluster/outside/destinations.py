@@ -12,10 +12,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from scanner.errors import UsageError
-from scanner.records import dataclass
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

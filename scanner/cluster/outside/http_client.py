@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import ssl
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urljoin
 
@@ -33,7 +33,6 @@ from scanner.cluster.requests.exchange import (
 from scanner.cluster.requests.limits import Deadline
 from scanner.cluster.requests.transport import get_host
 from scanner.policies.kyverno.libraries import Call, Unavailable
-from scanner.records import dataclass
 
 BLOCKED_HOSTS: Final = ("169.254.169.254", "169.254.169.253", "metadata.google.internal")
 BLOCKED_RANGES: Final = ("127.0.0.0/8", "::1/128")

@@ -17,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
@@ -27,7 +28,6 @@ import orjson
 from scanner.cluster.requests.limits import Deadline
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig
-from scanner.records import dataclass
 
 MOST: Final = 1 << 20
 """The most bytes that a plugin may print. A token has a few thousand, a certificate with its key some ten thousand."""

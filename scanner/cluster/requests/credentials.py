@@ -18,7 +18,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -37,7 +37,6 @@ from scanner.files import SECRET, SETTINGS, read_file, read_text
 from scanner.model.json import Json, JsonObject, as_list, as_object, as_text, dig, texts
 from scanner.model.nearest import did_you_mean
 from scanner.model.urls import secrets_of_url
-from scanner.records import dataclass
 
 PLUGIN_SECONDS: Final = 60.0
 """The time of a credential plugin without a request timeout."""

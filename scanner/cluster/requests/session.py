@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread, current_thread, main_thread
@@ -51,7 +52,6 @@ from scanner.errors import ClusterError, UsageError
 from scanner.files import SETTINGS, read_file
 from scanner.model.json import Json, JsonObject, as_object, as_text
 from scanner.model.urls import remove_password
-from scanner.records import dataclass
 
 _Result = TypeVar("_Result")
 _LATER: Final = frozenset({429, 500, 502, 503, 504})

@@ -12,13 +12,12 @@ import binascii
 import os
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from scanner.files import SECRET, read_text
 from scanner.model.json import Json, JsonObject, as_object, as_text, dig
-from scanner.records import dataclass
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")

@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Final, NoReturn
 
@@ -26,7 +26,6 @@ from msgspec import Struct
 
 from scanner.errors import UsageError
 from scanner.model.json import Json, as_list, as_text, dig
-from scanner.records import dataclass
 
 FORMAT: Final = "format.json"
 TRAILER: Final = "trailer.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 import orjson
@@ -18,7 +18,6 @@ from scanner.model.scans.out_of_scope import OutOfScope
 from scanner.model.scans.scan import ClusterIdentity, ServerCounts
 from scanner.model.withheld import WithheldText
 from scanner.mutate.schema import Custom, DefinedVersions, Schema
-from scanner.records import dataclass
 from scanner.scan.edges import Discovery
 
 CLUSTER: Final = "cluster.json"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
-
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from enum import StrEnum
-
-from scanner.records import dataclass
 
 
 class CauseKind(StrEnum):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.cause import Cause
-from scanner.records import dataclass
 
 
 class CommonFacts(NamedTuple):

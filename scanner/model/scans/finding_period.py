@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 from scanner.model.outcome import Finding
-from scanner.records import dataclass
 
 
 class PeriodChange(StrEnum):

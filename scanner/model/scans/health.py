@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from scanner.model.policy import VALIDATING, PolicyKey
-from scanner.records import dataclass
 
 
 class HealthKind(StrEnum):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from scanner.model.resource import UserInfo
-from scanner.records import dataclass
 
 _MOST: Final = 300
 """Seconds by which clocks may differ without a note."""

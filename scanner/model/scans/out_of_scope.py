@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
-
-from scanner.records import dataclass
 
 
 class Unneeded(StrEnum):

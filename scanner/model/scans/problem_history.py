@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from scanner.model.policy import PolicyKey
-from scanner.records import dataclass
 
 
 class HistoryDay(NamedTuple):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.scan import Scan
-from scanner.records import dataclass
 
 
 class OpenProblems(NamedTuple):

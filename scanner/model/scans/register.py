@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Final, NamedTuple, TypeAlias
 
 from scanner.model.policy import PolicyKey
-from scanner.records import dataclass
 
 RECENT: Final = 90
 """The days of a trend; reports keep resolved findings as long."""

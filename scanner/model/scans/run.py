@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from scanner.model.scans.scan import Scope
-from scanner.records import dataclass
 
 KILLED: Final = 137
 """The exit code of a run whose process ended without a result: that of a container which the system killed, such as for its memory."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -16,7 +16,6 @@ from scanner.model.reading import UNKNOWN_READING, Reading
 from scanner.model.release import Release, release_of
 from scanner.model.resource import UserInfo
 from scanner.model.scans.method import Method
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.model.population import Controller, GroupKind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import starmap
 from typing import Final, Literal, NamedTuple
@@ -12,7 +13,6 @@ from scanner.model.outcome import Finding, WouldChange
 from scanner.model.population import KeptOfObject, Workload
 from scanner.model.scans.cause import Cause
 from scanner.model.scans.census import Bucket, Census, OwnedCensus, OwnerOf
-from scanner.records import dataclass
 
 SINGLE_SCAN_STATUSES: Final = frozenset({"preview", "outdated"})
 """The statuses of findings that belong to one scan alone: they count in no number of problems, and fail no gate."""

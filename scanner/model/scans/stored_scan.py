@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from scanner.model.outcome import Finding
@@ -26,7 +27,6 @@ from scanner.model.scans.scan import ScanRecord
 from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.tally import OwnedTally
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
-from scanner.records import dataclass
 
 
 class ReportCounts(Protocol):

@@ -16,7 +16,6 @@ from scanner.mutate.walk import (
     fill_zero,
     set_member,
 )
-from scanner.patterns import pattern
 
 _CORE = "io.k8s.api.core.v1."
 _MODE = 0o644
@@ -152,11 +151,11 @@ RULES: Rules = {
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_REFERENCE = pattern(
+_REFERENCE = re.compile(
     rf"{_HOST}/{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>[\w][\w.-]{{0,127}}))?(?:@(?P<digest>[^@]+))?", re.ASCII
 )
-_DIGEST = pattern("sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
-_IDENTIFIER = pattern("[a-f0-9]{64}")
+_DIGEST = re.compile("sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
+_IDENTIFIER = re.compile("[a-f0-9]{64}")
 _REGISTRY = "docker.io"
 
 

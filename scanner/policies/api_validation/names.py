@@ -5,14 +5,13 @@ Source of truth: `apimachinery/pkg/util/validation` and `api/validation/path` of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from scanner.patterns import pattern
-
-_SUBDOMAIN = pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_DNS_1035 = pattern(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_QUALIFIED = pattern(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_IDENTIFIER = pattern(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _RESERVED = frozenset(
     [
         "true",

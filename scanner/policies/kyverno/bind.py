@@ -6,7 +6,7 @@ A policy needs no binding; Assay creates bindings that represent its scope and i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from scanner.admission.auditability import AUDITABLE, classify_policy
@@ -38,7 +38,6 @@ from scanner.policies.kyverno.moved_conditions import Beyond, MovedConditions, b
 from scanner.policies.kyverno.registration import Forms, MovedCondition, Registration, Registry, select_name
 from scanner.policies.kyverno.releases import NEWEST, OWN_NAMESPACE_ALONE, SCANNED_NAMESPACED
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.records import dataclass
 
 AS_WRITTEN = "as-written"
 """The binding of a policy in its original form."""

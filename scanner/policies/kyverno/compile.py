@@ -10,7 +10,7 @@ Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from scanner import cel
 from scanner.admission.compiled import (
@@ -28,7 +28,6 @@ from scanner.model.release import Minor
 from scanner.policies.kyverno import libraries
 from scanner.policies.kyverno.exceptions import PolicyException
 from scanner.policies.kyverno.libraries import syntax
-from scanner.records import dataclass
 
 _OPEN_ROOTS = frozenset({"exceptions", "json", "yaml", syntax.NOW})
 _OBJECT_ROOTS = frozenset({"resource"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from msgspec import Struct
@@ -18,16 +18,14 @@ from msgspec import Struct
 from scanner.model.json import Json, JsonObject, as_object, dig, text_map
 from scanner.model.resource import Resource, UserInfo
 from scanner.model.selector import EVERYTHING, Selector, parse_selector
-from scanner.patterns import pattern
-from scanner.records import dataclass
 
 NAMESPACE = NAME = "kyverno"
 """The default name and namespace of Kyverno's ConfigMap; an installation can have others."""
 _REPORTS = ("AdmissionReport", "ClusterAdmissionReport", "BackgroundScanReport", "ClusterBackgroundScanReport")
 _NEVER_ASKED = frozenset((*_REPORTS, "UpdateRequest"))
 """`ExcludeKyvernoResources`: kinds that the webhook admits with any configuration."""
-_VERSION = pattern(r"v[0-9]+((alpha|beta)[0-9]+)?|\*")
-_ENTRY = pattern(r"\[([^\[\]]*)\]")
+_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?|\*")
+_ENTRY = re.compile(r"\[([^\[\]]*)\]")
 _PARTS = 3
 
 

@@ -9,7 +9,7 @@ Rules: `docs/semantics/kyverno.md#evaluation-by-kyverno`, `docs/semantics/kyvern
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -46,7 +46,6 @@ from scanner.policies.kyverno.releases import (
     OWN_ERRORS,
 )
 from scanner.policies.kyverno.request import METERED, activation, evaluated, with_variables
-from scanner.records import dataclass
 
 REFUSED: Final = 400
 """The HTTP status of a denial."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from scanner.errors import UsageError
@@ -24,7 +24,6 @@ from scanner.policies.kyverno.legacy import LEGACY_KINDS, is_legacy, read_legacy
 from scanner.policies.kyverno.own_configuration import ConfigurationSource
 from scanner.policies.kyverno.releases import NEWEST, release_of
 from scanner.policies.manifest import UnknownField
-from scanner.records import dataclass
 
 if TYPE_CHECKING:
     from scanner.policies.kyverno.bind import KyvernoContext

@@ -6,6 +6,7 @@ Imported for the first policy: most clusters have none, and these modules are a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from scanner.admission.dispatch import BoundPolicy
 from scanner.model.policy import Policy
@@ -35,7 +36,6 @@ from scanner.policies.kyverno.legacy import describe_legacy, list_rights
 from scanner.policies.kyverno.modes import MODES
 from scanner.policies.kyverno.own_configuration import OwnConfiguration, own_configuration
 from scanner.policies.kyverno.spec import KyvernoPolicy, policy_of
-from scanner.records import dataclass
 
 
 def bind(options: KyvernoOptions, documents: PolicyDocuments, context: BindingContext) -> BoundKyverno:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from scanner.admission.compiled import CompiledPolicy
@@ -20,7 +21,6 @@ from scanner.policies.kyverno.kinds import KyvernoKind
 from scanner.policies.kyverno.legacy import describe_legacy, list_rights
 from scanner.policies.kyverno.spec import VALIDATING, policy_of
 from scanner.policies.manifest import remove_texts
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from scanner.records import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ Rules: `docs/semantics/kyverno.md#kyvernos-reports`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from scanner.model.outcome import CheckKind, CheckResult, Errored, Passed, Skipped, SkipReason, Violated
@@ -19,7 +19,6 @@ from scanner.model.release import Minor
 from scanner.policies.kyverno.decide import CONTEXT, REPLACED_FAILURE
 from scanner.policies.kyverno.releases import INDEXED_RESULTS, NEWEST
 from scanner.policies.kyverno.spec import KyvernoPolicy
-from scanner.records import dataclass
 
 Status = Literal["pass", "fail", "warn", "error", "skip"]
 _INDEX = "cel.validationIndex"

@@ -7,7 +7,7 @@ Kyverno's policy webhook rejects a manifest. The API sets no defaults; Kyverno's
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from scanner.errors import InvalidManifest
@@ -21,7 +21,6 @@ from scanner.policies.kyverno.kinds import ENTRIES_GROUP, ENTRY, GROUP, VERSIONS
 from scanner.policies.kyverno.releases import NEWEST
 from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, named_faults, repeated_faults, schema_faults
 from scanner.policies.manifest import UnknownField, make_unknown_field
-from scanner.records import dataclass
 
 DISABLED = "reports.kyverno.io/disabled"
 _ELSEWHERE = {

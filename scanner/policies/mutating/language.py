@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from scanner.admission.compiled import MUTATING
 from scanner.admission.dispatch import BoundPolicy
@@ -17,7 +18,6 @@ from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, Policy
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
 from scanner.policies.mutating.evaluator import make_evaluator
 from scanner.policies.mutating.together import IN_ONE_REQUEST
-from scanner.records import dataclass
 
 # MutatingAdmissionPolicy: its names and its rules in the admission API.
 #

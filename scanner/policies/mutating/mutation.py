@@ -10,7 +10,7 @@ Rules: `docs/semantics/mutation.md#errors-of-mutations`, `docs/semantics/mutatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from msgspec import Struct
@@ -48,7 +48,6 @@ from scanner.mutate.patch import apply_configuration, apply_patch
 from scanner.mutate.schema import Schema, Schemas
 from scanner.mutate.storing import convert_to_version, prepare_second_pass, read_request, store_update
 from scanner.mutate.unchanged import is_configured, is_patched
-from scanner.records import dataclass
 
 _INTERNAL_ERROR = 500
 INVALID: Final = 422

@@ -11,7 +11,7 @@ Rules: `docs/semantics/pod-security.md`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -37,7 +37,6 @@ from scanner.policies.pod_security.health import find_health
 from scanner.policies.pod_security.labels import KEYS, Demand, Mode, read_labels, read_level, read_version
 from scanner.policies.pod_security.pods import find_template
 from scanner.policies.pod_security.standards import LATEST, STANDARDS, Level, Server, list_judges
-from scanner.records import dataclass
 
 LANGUAGE: Final = "PodSecurity"
 NAME: Final = "pod-security"

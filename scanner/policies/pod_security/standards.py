@@ -8,6 +8,7 @@ Rules: `docs/semantics/pod-security.md#levels-and-versions`, `docs/semantics/pod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -19,7 +20,6 @@ from scanner.policies.pod_security import baseline, restricted
 from scanner.policies.pod_security.baseline import Failure
 from scanner.policies.pod_security.pods import Pod
 from scanner.policies.pod_security.restricted import PodCheck, unless_user_namespace, unless_windows
-from scanner.records import dataclass
 
 
 class Level(StrEnum):

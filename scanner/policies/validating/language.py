@@ -9,6 +9,7 @@ Rules: `docs/semantics/evaluation.md#order`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from scanner.admission.compiled import VALIDATING
@@ -24,7 +25,6 @@ from scanner.policies.admission_api import AdmissionLanguage, BoundByApi, Policy
 from scanner.policies.bound_language import BindingContext, PolicyDocuments
 from scanner.policies.manifest import remove_texts
 from scanner.policies.validating.wrapped import WrappedEvaluator, make_evaluator
-from scanner.records import dataclass
 
 # ValidatingAdmissionPolicy: its names and its rules in the admission API.
 #

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_text, dig, text_map
@@ -18,7 +18,6 @@ from scanner.model.release import have_same_minor
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.cause import CauseKind
 from scanner.posture.history.namespace_keys import EVERY
-from scanner.records import dataclass
 
 _Key = TypeVar("_Key")
 Invoked: TypeAlias = tuple[str, str, str, str, str]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -21,7 +22,6 @@ from scanner.model.scans.cause import Cause, CauseKind, cause_of
 from scanner.model.scans.method import Method
 from scanner.model.scans.scan import Scan
 from scanner.posture.problem_rows import choose_strictest, choose_weakest
-from scanner.records import dataclass
 
 
 class ProblemChange(StrEnum):

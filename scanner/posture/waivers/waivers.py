@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -18,7 +18,6 @@ from scanner.model.population import Pairs
 from scanner.model.scans.stored_finding import StoredFinding
 from scanner.model.selector import Requirement
 from scanner.model.waiver import CandidateFilter, Waiver, WaiverSet, WaiverSubject
-from scanner.records import dataclass
 
 __all__ = ["Waiver", "WaiverSet", "WaiverSubject"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import islice
@@ -30,7 +30,6 @@ from scanner.posture.waivers.waivers import (
     state_on,
     subject_of,
 )
-from scanner.records import dataclass
 
 _NAMED: Final = 5
 _IN_TIME: Final = IN_FORCE | {WaiverState.EXPIRED}

@@ -7,10 +7,9 @@ Columns stand apart, so equal values on every day are a row of equal columns and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import floor, log10
 from typing import Final, NamedTuple
-
-from scanner.records import dataclass
 
 WIDTH: Final = 720
 HEIGHT: Final = 250

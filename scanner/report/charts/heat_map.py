@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from scanner.model.policy import PolicyKey
-from scanner.records import dataclass
 
 MOST: Final = 20
 """The namespaces and the policies that a heat map shows; the others are one row and one column."""

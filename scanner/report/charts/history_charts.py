@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -12,7 +13,6 @@ from scanner.model.scans.problem_history import HistoryDay, ProblemHistory, find
 from scanner.model.scans.register import DayCounts
 from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 from scanner.report.charts.columns import ColumnChart, Series, draw_columns
 from scanner.report.charts.heat_map import HeatMap, make_heat_map
 from scanner.report.text.numbers import plural

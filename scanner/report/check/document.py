@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from scanner.preview.verdict import (
@@ -18,7 +18,6 @@ from scanner.preview.verdict import (
     Effect,
     Verdict,
 )
-from scanner.records import dataclass
 from scanner.report.text.numbers import plural
 
 VERDICT_TEXTS: Final[Mapping[Verdict, str]] = {

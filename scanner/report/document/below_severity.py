@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
@@ -12,7 +12,6 @@ from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding, ma
 from scanner.posture.grouped_problems import group_problems
 from scanner.posture.triage import BelowSeverity
 from scanner.posture.worst_problems import MOST, NEW, WorstProblem, choose_worst, list_worst_problems
-from scanner.records import dataclass
 from scanner.report.document.by_owner import OwnerSection, owners_of
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import FindingCounts, findings_by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from scanner.model.policy import Policy, PolicyKey
 from scanner.model.scans.census import Census
@@ -26,7 +26,6 @@ from scanner.posture.control_namespaces import ControlInNamespace, ControlNamesp
 from scanner.posture.controls import ControlResult, ControlState, ScanFacts, evaluate_controls
 from scanner.posture.score import Score, Scores
 from scanner.posture.triage import Triage
-from scanner.records import dataclass
 from scanner.report.document.counts import FindingCounts, count_findings
 
 

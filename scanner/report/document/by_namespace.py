@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 
 from scanner.model.policy import VALIDATING, PolicyKey
 from scanner.model.scans.census import Census
 from scanner.model.scans.scan import ScanRecord
 from scanner.posture.score import NO_SCORE, Score, Scores
-from scanner.records import dataclass
 from scanner.report.document.counts import (
     NO_FINDINGS,
     NOTHING,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from scanner.model.scans.census import Bucket, Census, OwnedCensus
 from scanner.model.scans.stored_scan import ReportCounts
 from scanner.posture.score import Score, Scores, owner_scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
-from scanner.records import dataclass
 from scanner.report.document.counts import FindingCounts, count_findings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypedDict, TypeVar
 
@@ -22,7 +22,6 @@ from scanner.posture.score import NO_SCORE, Score, Scores
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.posture.vendors import Vendor, find_vendor
-from scanner.records import dataclass
 from scanner.report.document.counts import (
     NO_FINDINGS,
     NOTHING,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import repeat
 from typing import Final, TypeVar
 
@@ -18,7 +18,6 @@ from scanner.model.scans.scan import ScanRecord
 from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES
 from scanner.model.scans.tally import OutcomeName, TallyKey, group_tallies
 from scanner.posture.score import find_assumed_bindings
-from scanner.records import dataclass
 
 GroupT = TypeVar("GroupT", bound=Hashable)
 NameT = TypeVar("NameT", str, PolicyKey)

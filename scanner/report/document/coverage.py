@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from scanner.model.outcome import Gap, GapKind
@@ -14,7 +15,6 @@ from scanner.model.scans.method import Method
 from scanner.model.scans.out_of_scope import LEGACY_ENDING, OutOfScope, Unneeded
 from scanner.model.scans.scan import Coverage, CoverageState, ScanRecord, ScanState, Scope
 from scanner.posture.policy_kinds import plural_of
-from scanner.records import dataclass
 from scanner.report.text.numbers import join_texts, plural
 
 _INCOMPLETE = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from typing import Final
@@ -50,7 +50,6 @@ from scanner.posture.severity import Severity
 from scanner.posture.since_baseline import findings_since, follows_baseline, problems_since
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import WorstProblem, problems_of
-from scanner.records import dataclass
 from scanner.report.document.by_control import FrameworkSection, frameworks_of
 from scanner.report.document.by_namespace import NamespaceSection, namespaces_of
 from scanner.report.document.by_owner import OwnerSection, SeverityCounts, owners_of, scores_by_owner, severities_of

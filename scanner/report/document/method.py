@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from scanner.model.json import JsonObject
 from scanner.model.resource import UserInfo
 from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.method import ClockDifferences, UsedConfiguration
 from scanner.model.scans.scan import ScanRecord, Scope
-from scanner.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

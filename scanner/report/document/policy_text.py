@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
@@ -11,7 +11,6 @@ import yaml
 
 from scanner.model.json import Json
 from scanner.model.outcome import Check, CheckKind
-from scanner.records import dataclass
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.text.numbers import plural
 

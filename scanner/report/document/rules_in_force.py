@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +13,6 @@ from scanner.model.rule import RuleObject, RuleType
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import PolicyRecord
 from scanner.model.scans.stored_scan import StoredScan
-from scanner.records import dataclass
 from scanner.report.document.by_policy import drop_server_fields
 
 POLICY: Final = "policy"

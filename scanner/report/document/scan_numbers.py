@@ -7,6 +7,7 @@ the rest, and no metric shows them. A test compares both.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
@@ -22,7 +23,6 @@ from scanner.posture.grouped_problems import problem_groups
 from scanner.posture.score import find_assumed_bindings
 from scanner.posture.settings import Settings
 from scanner.posture.triage import Triage
-from scanner.records import dataclass
 from scanner.report.document.counts import CheckCounts, counts_by
 from scanner.report.document.coverage import CoverageSection, coverage_of, left_out_of
 from scanner.report.document.document import Document, is_complete

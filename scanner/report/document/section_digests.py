@@ -11,7 +11,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -28,7 +28,6 @@ from scanner.model.scans.scan import Coverage, PolicyRecord
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.scans.tally import TallyKey
 from scanner.model.waiver import WaiverSet
-from scanner.records import dataclass
 from scanner.report.text.json_text import camel, drift_json, error_json
 from scanner.report.text.times import iso
 

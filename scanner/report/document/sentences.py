@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from scanner.model.policy import ACTIONS, Action
@@ -17,7 +18,6 @@ from scanner.posture.history.rule_digests import RulesPart
 from scanner.posture.score import WEIGHTS
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
-from scanner.records import dataclass
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection
 from scanner.report.document.by_owner import OwnerSection

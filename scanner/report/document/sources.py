@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -21,7 +22,6 @@ from scanner.model.release import Minor
 from scanner.model.rule import RuleType
 from scanner.model.scans.out_of_scope import CONSTRAINTS, NEVER_CALLED, OutOfScope, Unneeded
 from scanner.model.scans.scan import FILES, PolicyRecord, ScanRecord
-from scanner.records import dataclass
 from scanner.report.text.numbers import join_texts, plural
 
 POD_SECURITY: Final = "PodSecurity"

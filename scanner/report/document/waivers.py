@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -12,7 +13,6 @@ from scanner.model.waiver import WaiverSet
 from scanner.posture.triage import Triage
 from scanner.posture.waivers.waivers import AppliedWaiver, WaiverRules, WaiverState, state_on
 from scanner.posture.waivers.waiving import WaiverUse
-from scanner.records import dataclass
 
 EXCEPTED: Final = "excepted"
 """The state of a policy exception of Kyverno."""

@@ -8,14 +8,13 @@ OpenMetrics 1.0, which is valid in that format, too. The registry of the process
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
 from prometheus_client import generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.openmetrics import exposition as openmetrics
-
-from scanner.records import dataclass
 
 Labels: TypeAlias = tuple[str, ...]
 Samples: TypeAlias = Iterable[tuple[Labels, float]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, TextIO
 
@@ -19,7 +19,6 @@ from scanner.model.scans.scan import CoverageState, ScanState
 from scanner.posture.run_register import ExpectedRun
 from scanner.posture.severity import Severity
 from scanner.posture.waivers.waivers import WaiverState
-from scanner.records import dataclass
 from scanner.report.document.counts import FindingCounts
 from scanner.report.document.document import Document
 from scanner.report.document.scan_numbers import ScanNumbers, numbers_in

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,6 @@ from scanner.model.outcome import Finding
 from scanner.model.policy import PolicyKey
 from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.controls import ControlState
-from scanner.records import dataclass
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import CheckCounts

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from scanner.records import dataclass
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document

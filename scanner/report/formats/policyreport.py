@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -21,7 +21,6 @@ from scanner.model.outcome import CheckKind, Errored, Finding, WouldChange
 from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, StoredFinding
 from scanner.policies.language import LANGUAGES, Language, find_report_source
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.counts import NOTHING, CheckCounts
 from scanner.report.document.document import Document

@@ -6,6 +6,7 @@ import csv as plain_csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from io import TextIOWrapper
 from typing import BinaryIO, Final, TextIO
@@ -16,7 +17,6 @@ from scanner.model.population import RecordedObject
 from scanner.model.scans.scan import ScanRecord
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.proof.sampling import ID_COLUMNS, Sample, SampleOf, SampleRequest, draw
-from scanner.records import dataclass
 from scanner.report.document.document import Document
 from scanner.report.formats import csv
 from scanner.report.formats.csv import POPULATION_TITLES, PopulationRows

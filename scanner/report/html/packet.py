@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from itertools import islice
@@ -18,7 +19,6 @@ from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.deciding_fields import find_deciding_fields
 from scanner.proof.reperformance import ExpectedItem, ItemResult, describe
 from scanner.proof.verdicts import ObjectName, Replay, Verdict, list_verdicts
-from scanner.records import dataclass
 from scanner.report.document.document import Document
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.document.rules_in_force import RuleInForce, list_rules

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -15,7 +16,6 @@ from scanner.model.scans.health import Health
 from scanner.model.scans.register import MOST_RESOLVED, PolicyDays, Register
 from scanner.posture.score import NO_SCORE, Score
 from scanner.posture.worst_problems import WorstProblem
-from scanner.records import dataclass
 from scanner.report.charts.history_charts import draw_days, draw_history, write_time
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.by_namespace import NamespaceSection

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from scanner.records import dataclass
 from scanner.report.group_files import GroupReader, GroupWriter
 from scanner.report.html.halves import work_in_halves
 from scanner.report.html.places import PlacedFinding, PlaceTexts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, assert_never
@@ -13,7 +14,6 @@ from scanner.model.reading import Auditability
 from scanner.model.rule import RuleType
 from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import choose_strictest
-from scanner.records import dataclass
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.policy_text import MarkedText, mark_checks, yaml_of
 from scanner.report.document.waivers import waiver_text

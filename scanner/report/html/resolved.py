@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from scanner.model.scans.stored_finding import StoredFinding
-from scanner.records import dataclass
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.site import Site, split_pages, weight
 from scanner.report.html.templates import NAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import count
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
@@ -12,7 +12,6 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 from jinja2 import Environment
 
 from scanner.model.policy import PolicyKey
-from scanner.records import dataclass
 from scanner.report.document.by_policy import PolicySection
 from scanner.report.document.document import Document, Provenance
 from scanner.report.document.notes import list_missed, manifest_notes

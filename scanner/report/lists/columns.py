@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from scanner.model.json import JsonObject
 from scanner.model.outcome import Check
 from scanner.model.policy import PolicyKey
 from scanner.posture.triage import Triage
-from scanner.records import dataclass
 from scanner.report.text.json_text import Plain
 
 TEXT: Final[JsonObject] = {"type": "string"}

@@ -6,12 +6,12 @@ The script of the static pages (`reports_templates/findings.js`) follows the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
 from scanner.model.list_fields import ActionFilter, FindingStatus, SortOrder
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 from scanner.report.lists.problem_facts import REFUSED, CommonProblem
 
 ACTIONS: Final[Sequence[tuple[str, str]]] = (

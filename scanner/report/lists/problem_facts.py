@@ -7,6 +7,7 @@ The numbers of a report leave out waived, excepted and previewed findings, and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, groupby
@@ -17,7 +18,6 @@ from scanner.model.policy import ACTIONS, PolicyKey
 from scanner.model.scans.stored_finding import SINGLE_SCAN_STATUSES, ProblemFinding, StoredFinding
 from scanner.posture.problem_rows import REFUSE_PODS, choose_strictest
 from scanner.posture.triage import Triage
-from scanner.records import dataclass
 from scanner.report.document.document import Document
 
 # The chip with which a row begins: the strictest action, or what is different from a violation.

@@ -6,6 +6,7 @@ import re
 from calendar import monthrange
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from typing import Final, NamedTuple, TextIO
@@ -18,7 +19,6 @@ from scanner.posture.history.daily import Day
 from scanner.posture.history.scan_diff import RuleDifference, RuleKind
 from scanner.posture.run_register import RegisterEntry, RunState
 from scanner.proof.sampling import ID_COLUMNS, Sample, SampleOf
-from scanner.records import dataclass
 from scanner.report.document.by_control import ControlSection, FrameworkSection
 from scanner.report.document.document import Document
 from scanner.report.document.rules_in_force import BINDING, POLICY, RuleInForce, list_rules

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -14,7 +15,6 @@ from scanner.preview.rule_change import ABSENT, Cause, ChangedField
 from scanner.preview.rule_preview import PreviewedObject, PreviewResult
 from scanner.preview.verdict import AGREES, API_SERVER, DIFFERS, NOT_ASKED, NOT_COMPARED, Decision, Effect
 from scanner.preview.workload_risks import Action, Certainty, Risk, WorkloadRisks
-from scanner.records import dataclass
 from scanner.report.text.evidence import describe_value
 from scanner.report.text.numbers import join_texts, plural
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -17,7 +17,6 @@ from scanner.model.scans.run import RunDetails
 from scanner.model.scans.scan import Coverage, CoverageState, ObjectCount, ScanRecord, Scope
 from scanner.model.schedule import Schedule, parse_schedule
 from scanner.posture.run_register import RegisterEntry, RunState, make_register, run_entry
-from scanner.records import dataclass
 from scanner.report.document.method import MethodSection, method_of
 
 MOST_TIMES: Final = 100_000

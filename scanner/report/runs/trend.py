@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
@@ -10,7 +11,6 @@ from typing import Final
 from scanner.model.json import Json
 from scanner.model.scans.register import DayCounts
 from scanner.posture.history.daily import DailyKey, Day, TimeToFix
-from scanner.records import dataclass
 from scanner.report.document.section_digests import encode_row
 
 

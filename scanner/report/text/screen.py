@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TextIO
-
-from scanner.records import dataclass
 
 
 class Color(StrEnum):

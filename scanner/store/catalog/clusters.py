@@ -8,6 +8,7 @@ resolve the findings of the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from shlex import quote
 from typing import Final, NamedTuple
 
@@ -16,7 +17,6 @@ from sqlalchemy import Connection, insert, select, update
 from scanner.errors import NoScans, UsageError
 from scanner.model.scans.scan import STDIN, ClusterIdentity, Scan
 from scanner.model.texts import clean
-from scanner.records import dataclass
 from scanner.store.rows.interning import reserve_ids
 from scanner.store.rows.tables import CLUSTERS, SCANS
 

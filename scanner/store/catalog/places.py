@@ -11,6 +11,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -20,7 +21,6 @@ from sqlalchemy import Connection, insert, select
 from scanner.model.scans.place import Place, PlacedObject, name_field
 from scanner.model.texts import clean
 from scanner.posture.problem_ids import workload_key
-from scanner.records import dataclass
 from scanner.store.rows.closing_sums import sum_rows
 from scanner.store.rows.interning import Interner
 from scanner.store.rows.logical_rows import PARTS_BY_TABLE

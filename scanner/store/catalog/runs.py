@@ -6,6 +6,7 @@ import os
 import socket
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,6 @@ from scanner.errors import UsageError
 from scanner.model.scans.run import KILLED, Run, RunDetails, explain_kill
 from scanner.model.scans.scan import ScanState, Scope
 from scanner.model.texts import clean
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import StoredCluster, find_cluster
 from scanner.store.rows import codec
 from scanner.store.rows.gap_lists import read_gaps_of_scans

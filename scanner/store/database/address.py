@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
@@ -17,7 +18,6 @@ from sqlalchemy.exc import ArgumentError
 from scanner.audit.own_secrets import NO_SECRETS, OwnSecrets
 from scanner.errors import UsageError
 from scanner.files import SECRET, read_text
-from scanner.records import dataclass
 
 _SQLITE = {"sqlite", "sqlite+pysqlite"}
 _POSTGRESQL = {"postgres", "postgresql", "postgresql+psycopg"}

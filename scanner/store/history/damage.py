@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, Table, func, select, update
 
 from scanner.errors import DatabaseUnusable
 from scanner.model.scans.scan import ScanState
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import read_deleted_ids
 from scanner.store.database.address import Address
 from scanner.store.database.engine import is_among, reading_snapshot

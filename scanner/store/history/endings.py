@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
@@ -15,7 +16,6 @@ from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import Scope
 from scanner.posture.history.causes import CircumstanceChanges, Coordinates, coordinates_of
 from scanner.posture.history.continuations import LocatedFinding, Pair, pair_continuations
-from scanner.records import dataclass
 from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.history.causes import Causes, select_located
 from scanner.store.history.evaluated_sets import read_sets_of_scan

@@ -11,6 +11,7 @@ import hashlib
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import orjson
@@ -18,7 +19,6 @@ from sqlalchemy import Connection, select
 
 from scanner.audit.object_sets import KindSets, ObjectSets, SetKey
 from scanner.model.outcome import SkipReason
-from scanner.records import dataclass
 from scanner.store.database.engine import is_among
 from scanner.store.rows.interning import Interner, Key, chunks
 from scanner.store.rows.row_ids import RowIdSet, union, unpack_row_ids

@@ -7,6 +7,7 @@ are given at their beginning, and the resource versions of two lists of a kind t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
@@ -16,7 +17,6 @@ from scanner.model.population import GroupKind
 from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import ListVersion, ScanEnd, Scope
 from scanner.posture.history.causes import Circumstances
-from scanner.records import dataclass
 from scanner.store.history.causes import EarlierScan, FindingPlace
 from scanner.store.history.sightings import MergedScan, read_merged_scans
 from scanner.store.rows import codec

@@ -11,6 +11,7 @@ import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import compress, starmap
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -20,7 +21,6 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from scanner.model.policy import BindingKey
 from scanner.posture.problem_ids import problem_number
-from scanner.records import dataclass
 from scanner.store.catalog.check_names import CheckNames
 from scanner.store.database.engine import insert_rows, is_among
 from scanner.store.history.causes import Causes

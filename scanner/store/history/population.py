@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, assert_never
@@ -19,7 +20,6 @@ from sqlalchemy.sql.ddl import CreateTable, DropTable
 from scanner.model.population import Pairs, PopulationMember, Workload
 from scanner.posture.problem_ids import workload_key
 from scanner.posture.workloads import Workloads
-from scanner.records import dataclass
 from scanner.store.database.engine import insert_rows
 from scanner.store.history.later_scans import NewerLists
 from scanner.store.rows.closing_sums import ScanSums

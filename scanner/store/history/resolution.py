@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,7 +22,6 @@ from scanner.model.population import GroupKind
 from scanner.model.resource import api_group_of
 from scanner.model.scans.scan import Coverage, CoverageState, ScanEnd, ScanState, Scope
 from scanner.posture.history.causes import Coordinates, coordinates_of
-from scanner.records import dataclass
 from scanner.store.rows.row_ids import RowIdSet
 
 

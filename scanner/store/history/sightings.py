@@ -6,10 +6,10 @@ A scan saw a finding if the finding's row covers the scan's revision and the sca
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, and_, select
 
-from scanner.records import dataclass
 from scanner.store.rows.row_ids import RowIdSet, unpack_row_ids
 from scanner.store.rows.tables import FINDINGS, OPEN, SCANS, UNCHECKED
 

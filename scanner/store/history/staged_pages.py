@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -26,7 +27,6 @@ from scanner.model.scans.scan import PageResult
 from scanner.model.scans.tally import TallyKey
 from scanner.model.texts import clean
 from scanner.posture.workloads import Workloads
-from scanner.records import dataclass
 from scanner.store.rows.columns import (
     UNDECIDING,
     FindingColumns,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -16,7 +17,6 @@ from sqlalchemy import Connection, func, select
 from scanner.model.population import GroupKind
 from scanner.model.resource import api_group_of
 from scanner.posture.workloads import Workloads
-from scanner.records import dataclass
 from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.history.resolution import WorkloadState
 from scanner.store.rows.interning import Interner, chunks

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -38,7 +38,6 @@ from scanner.model.scans.problem_numbers import (
 from scanner.model.scans.stored_finding import ProblemFinding
 from scanner.model.scans.tally import OwnedTally
 from scanner.posture.grouped_problems import join_groups
-from scanner.records import dataclass
 from scanner.store.history.problem_clocks import FIRST, OPENED
 from scanner.store.read.census import count_buckets, count_owners, read_finding_groups
 from scanner.store.read.findings import is_open_in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import Final, TypeAlias
@@ -18,7 +19,6 @@ from scanner.model.scans.cause import Cause
 from scanner.model.scans.scan import Scan
 from scanner.model.scans.stored_finding import StoredFinding
 from scanner.posture.problem_ids import problem_id
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import StoredCluster, find_cluster, read_clusters
 from scanner.store.catalog.scans import LATEST_FIRST, USABLE, scan_of, select_scans
 from scanner.store.database.engine import is_among

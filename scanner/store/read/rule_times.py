@@ -7,7 +7,7 @@ list is read once. An incomplete scan may not have seen a rule: a rule that it l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -15,7 +15,6 @@ from sqlalchemy import Connection, case, select
 
 from scanner.model.scans.rule_times import RuleKey, RuleTimes
 from scanner.model.scans.scan import ScanState
-from scanner.records import dataclass
 from scanner.store.database.engine import select_numbers
 from scanner.store.rows.tables import BINDINGS, POLICIES, RULES, SCAN_BINDINGS, SCAN_POLICIES, SCAN_RULES, SCANS
 

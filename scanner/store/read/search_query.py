@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Table, select, text
 
-from scanner.records import dataclass
 from scanner.store.database.engine import select_numbers
 from scanner.store.rows.search_entries import (
     KIND,

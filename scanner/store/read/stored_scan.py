@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from itertools import chain, repeat
@@ -41,7 +41,6 @@ from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.model.scans.tally import OwnedTally
 from scanner.model.waiver import Candidate, CandidateFilter, WaivedCheck
-from scanner.records import dataclass
 from scanner.store.catalog.check_names import read_check_ids
 from scanner.store.catalog.every_cluster import LastComplete, read_last_complete
 from scanner.store.catalog.places import read_places

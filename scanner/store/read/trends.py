@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import chain, pairwise
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -19,7 +20,6 @@ from scanner.model.scans.register import RECENT, DayCounts, PolicyDays
 from scanner.model.scans.tally import OutcomeName
 from scanner.posture.history.daily import DailyKey, Day
 from scanner.posture.history.rule_digests import RulesVersion, list_changed_parts
-from scanner.records import dataclass
 from scanner.store.database.engine import is_among
 from scanner.store.history.daily import day_of
 from scanner.store.rows import codec

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 import orjson
 from sqlalchemy import Boolean, Column, Connection, Float, Integer, MetaData, String, Table, select
 
-from scanner.records import dataclass
 from scanner.store.database.engine import is_among
 from scanner.store.rows.interning import chunks
 from scanner.store.rows.tables import (

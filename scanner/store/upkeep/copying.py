@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, Integer, Table, func, select, text
 
 from scanner.errors import StoreError, UsageError
-from scanner.records import dataclass
 from scanner.store.catalog.runs import list_open_runs
 from scanner.store.catalog.scans import find_abandoned_scans
 from scanner.store.database.address import Address, address_of

@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -18,7 +19,6 @@ from sqlalchemy import Connection, Engine, Table, case, delete, func, insert, se
 from scanner import __version__
 from scanner.errors import NotFound, StoreError
 from scanner.model.scans.scan import ScanState
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import (
     StoredCluster,
     find_deleted,

@@ -7,7 +7,7 @@ this one; when the finding comes back, its next chain begins with a first scan o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -16,7 +16,6 @@ from typing import Final, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from scanner.posture.problem_ids import check_id
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import read_clusters
 from scanner.store.history.resolution import Resolution
 from scanner.store.rows.tables import (

@@ -7,13 +7,13 @@ joined. A name whose history has no merged scan is free: its failed scans go ove
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 
 from sqlalchemy import Connection, delete, func, select, update
 
 from scanner.errors import UsageError
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import (
     StoredCluster,
     are_alike,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -15,7 +16,6 @@ from sqlalchemy import Connection, Engine
 
 from scanner.errors import UsageError
 from scanner.model.scans.scan import Scan
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import read_clusters
 from scanner.store.catalog.scans import find_abandoned_scans, mark_dead_scans_failed, scan_of, select_scans
 from scanner.store.database.address import Address, address_of

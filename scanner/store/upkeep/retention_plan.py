@@ -9,11 +9,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 from scanner.model.scans.scan import ScanState
-from scanner.records import dataclass
 from scanner.store.rows.shared_rows import RowOwners
 
 Question: TypeAlias = tuple[object, ...]

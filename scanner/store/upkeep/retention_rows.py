@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -33,7 +33,6 @@ from sqlalchemy import (
 )
 
 from scanner.model.outcome import GapKind
-from scanner.records import dataclass
 from scanner.store.catalog.scans import mode_of
 from scanner.store.database.engine import is_among, lock_history, share_texts, writing
 from scanner.store.history.problem_clocks import is_last_in_problem

@@ -8,6 +8,7 @@ Assay's only if it has the table that marks it, or the tables of the versions be
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, assert_never
@@ -16,7 +17,6 @@ from sqlalchemy import Connection, Dialect, Engine, delete, inspect, select, tex
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from scanner.errors import NoScans, SchemaMismatch, UsageError
-from scanner.records import dataclass
 from scanner.store.database.address import Address
 from scanner.store.database.engine import writing_shared
 from scanner.store.database.sqlite_file import back_up, reject_cut_file

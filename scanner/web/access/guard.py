@@ -8,6 +8,7 @@ credentials that are presented and wrong are refused, also beside right ones. Th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -16,7 +17,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scanner.model.access_token import AccessToken
-from scanner.records import dataclass
 from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.hosts import is_known
 from scanner.web.access.keys import Keys, keys_at

@@ -6,6 +6,7 @@ https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth, RFC 7636, RF
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from secrets import compare_digest, token_urlsafe
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,7 +18,6 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client
 from scanner.audit.own_secrets import OwnSecrets
 from scanner.model.json import Json, JsonObject
 from scanner.model.urls import origin_of, remove_password
-from scanner.records import dataclass
 from scanner.web.access.assertions import name_of, subject_of, verify
 from scanner.web.access.exchange import TIMEOUT, LimitedTransport, Shared, document_at
 from scanner.web.access.keys import Keys

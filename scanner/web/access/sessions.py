@@ -9,6 +9,7 @@ Cookies follow https://datatracker.ietf.org/doc/html/draft-ietf-httpbis-rfc6265b
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
 from time import time
@@ -17,8 +18,6 @@ from typing import Final, Literal, TypeAlias
 from itsdangerous import BadData, URLSafeTimedSerializer
 from starlette.requests import Request
 from starlette.responses import Response
-
-from scanner.records import dataclass
 
 PENDING_SECONDS: Final = 600
 """The seconds that a user has to sign in with the provider."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
 
 from scanner.model.access_token import AccessToken
 from scanner.model.urls import remove_password
-from scanner.records import dataclass
 
 EVERYONE: Final = "*"
 """As a group: every user whom the provider authenticates."""

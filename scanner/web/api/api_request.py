@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date
 from functools import cached_property
 from typing import Annotated, Final, Generic, NamedTuple, TypeAlias, TypeVar
@@ -12,7 +13,6 @@ import msgspec
 from msgspec import Meta
 
 from scanner.model.scans.scan import Scan
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.api.queries import Query
 from scanner.web.requests.addresses import ScanMoment

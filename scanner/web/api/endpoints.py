@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Generic, TypeAlias, TypedDict, TypeVar
 
 from msgspec import Meta, Struct
@@ -10,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan
-from scanner.records import dataclass
 from scanner.report.text.json_text import dump, head_json
 from scanner.web.api.api_request import NOT_HERE, ApiRequest, Cursor, key_of_scan
 from scanner.web.api.queries import Query, ScanListQuery, path_of, query_of

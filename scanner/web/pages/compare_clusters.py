@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC
 from typing import Final, NamedTuple
 
@@ -10,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.model.scans.scan import Scan, ScanState
-from scanner.records import dataclass
 from scanner.report.diff.words import choice_title
 from scanner.report.html.templates import served_findings_link
 from scanner.store import SqlReader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, date, timedelta
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
@@ -19,7 +19,6 @@ from scanner.posture.score import SeverityOf
 from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity, describe, describe_by_annotations
 from scanner.posture.waivers.waiving import WaiverChanges, waiver_changes
-from scanner.records import dataclass
 from scanner.report.diff.shown import RULES, list_causes, list_rules
 from scanner.report.diff.words import (
     DIFF_CAUSES,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scanner.records import dataclass
 from scanner.report.html.templates import served_findings_link
 from scanner.store.catalog.every_cluster import ClusterScans
 from scanner.web.pages.answers import RenderedPages, page_answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
 from urllib.parse import urlencode
@@ -9,7 +10,6 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from scanner.model.scans.scan import Scan
-from scanner.records import dataclass
 from scanner.report.html.site import Site
 from scanner.report.html.templates import served_findings_link
 from scanner.store.catalog.clusters import StoredCluster

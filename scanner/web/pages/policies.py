@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -12,7 +13,6 @@ from starlette.responses import Response
 
 from scanner.model.json import JsonObject
 from scanner.posture.history.scan_diff import RuleDifference, RuleKind
-from scanner.records import dataclass
 from scanner.report.diff.words import cut_lines, rule_lines
 from scanner.report.document.policy_text import yaml_of
 from scanner.report.html.templates import served_findings_link

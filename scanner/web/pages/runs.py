@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,7 +14,6 @@ from scanner.errors import UsageError
 from scanner.model.scans.run import RunDetails
 from scanner.model.scans.stored_scan import StoredScan
 from scanner.posture.run_register import RegisterEntry
-from scanner.records import dataclass
 from scanner.report.runs.document import (
     RegisterDocument,
     RegisterPeriod,

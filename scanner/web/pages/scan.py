@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.pages.answers import RenderedPages, page_answer, render_bytes
 from scanner.web.pages.exports import EXPORTS, export

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.errors import UsageError
-from scanner.records import dataclass
 from scanner.report.html.place_pages import place_path
 from scanner.report.html.templates import served_findings_link
 from scanner.store import SqlReader

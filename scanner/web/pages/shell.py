@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, date, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -12,7 +12,6 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 from starlette.requests import Request
 
-from scanner.records import dataclass
 from scanner.report.html.templates import content_hash, environment
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.requests.addresses import ScanMoment, cluster_key

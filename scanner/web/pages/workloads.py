@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from heapq import merge
 from itertools import islice
@@ -16,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 from scanner.report.lists.filters import CLUSTER_SCOPED
 from scanner.web.pages.answers import page_answer
 from scanner.web.pages.fleet import FleetPages, rows_key

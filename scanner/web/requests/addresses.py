@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from scanner.records import dataclass
 from scanner.store.catalog.clusters import StoredCluster
 
 _DIGITS: Final = 8

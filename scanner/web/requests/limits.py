@@ -5,11 +5,11 @@ The times that a client may take are limited in `protocol`, those of queries in 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from scanner.records import dataclass
 from scanner.web.requests.notice import ShortAnswer, respond
 from scanner.web.requests.prefix import path_below
 

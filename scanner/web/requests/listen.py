@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from scanner.errors import AssayError, UsageError
-from scanner.records import dataclass
 
 LOCALHOST: Final = "localhost"
 _MOST: Final = 65_535

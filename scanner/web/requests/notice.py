@@ -6,7 +6,7 @@ Browsers get a page, programs that want JSON the form of the errors of the API, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
@@ -15,7 +15,6 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from scanner.records import dataclass
 from scanner.report.html.templates import content_hash, environment
 from scanner.web.requests.prefix import path_below, prefix_of
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from threading import BoundedSemaphore
 from typing import Final, NamedTuple, Protocol
@@ -32,7 +32,6 @@ from scanner.model.schedule import Schedule
 from scanner.model.waiver import WaiverSet
 from scanner.posture.run_register import ExpectedRun, find_expected_run, find_following_run
 from scanner.posture.settings import Settings
-from scanner.records import dataclass
 from scanner.report.document.scan_numbers import numbers_of
 from scanner.report.formats.metric_families import LIVE, Lines, Samples, lines, text
 from scanner.report.formats.openmetrics import (

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -21,7 +21,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scanner.errors import AssayError, CredentialsRefused, UsageError
-from scanner.records import dataclass
 from scanner.web.access import AccessSettings, guard_app
 from scanner.web.requests.limits import METRICS, OPEN_PATHS, Limits, RequestLimiter
 from scanner.web.requests.listen import ListenAddress, address_bound, bind

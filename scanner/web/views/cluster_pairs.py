@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -15,7 +16,6 @@ from scanner.model.json import JsonObject
 from scanner.model.policy import PolicyKey
 from scanner.posture.history.scan_diff import RuleDifference, RuleKind
 from scanner.posture.problem_ids import problem_id, split_tokens
-from scanner.records import dataclass
 from scanner.report.diff.shown import ShownRule, show_rule
 from scanner.report.diff.words import RULE_TITLES
 from scanner.report.text.titles import name_actions

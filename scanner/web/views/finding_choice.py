@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from scanner.model.scans.stored_finding import ProblemFinding, StoredFinding
-from scanner.records import dataclass
 from scanner.report.lists.filters import ListFilter
 from scanner.store.catalog.clusters import StoredCluster
 from scanner.web.views.library import ScanLibrary

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from threading import Condition, Thread
 from time import monotonic
 from typing import Final, TypeAlias
 
-from scanner.records import dataclass
 from scanner.web.requests.refusals import WebError
 from scanner.web.views.library import ScanLibrary
 from scanner.web.views.scan_counts import CountedScan, counts_of

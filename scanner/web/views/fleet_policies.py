@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from scanner.model.policy import PolicyKey
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 from scanner.web.views.fleet_rows import FleetRow
 from scanner.web.views.scan_counts import NONE, CountedBinding, CountedPolicy, CountedScan, Numbers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,7 +11,6 @@ from scanner.model.scans.register import DayCounts
 from scanner.model.scans.scan import ScanState
 from scanner.posture.run_register import DAILY, FACTOR, ClusterState, cluster_states, write_duration
 from scanner.posture.severity import Severity
-from scanner.records import dataclass
 from scanner.report.runs.document import RunExpectations
 from scanner.report.runs.trend import TrendPicture, trend_of
 from scanner.report.text.numbers import plural

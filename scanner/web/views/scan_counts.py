@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from sys import intern
 from typing import Final, NamedTuple, TypeVar
@@ -21,7 +21,6 @@ from scanner.posture.settings import Settings
 from scanner.posture.severity import Severity
 from scanner.posture.triage import Triage
 from scanner.posture.worst_problems import problems_of
-from scanner.records import dataclass
 from scanner.report.document.coverage import CoverageSection, coverage_of
 from scanner.report.document.document import titles_of
 from scanner.report.document.sentences import coverage_words

@@ -7,6 +7,7 @@ Assay cannot answer raises `Unavailable`: operators absorb it like any other err
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 import jmespath
@@ -15,7 +16,6 @@ from msgspec import Struct
 
 from scanner.cel.errors import EvaluationError
 from scanner.cel.values.values import Value
-from scanner.records import dataclass
 
 
 class Unavailable(EvaluationError):

@@ -6,6 +6,7 @@ The database sorts the findings, so memory holds those of one problem.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +25,6 @@ from scanner.posture.history.scan_diff import (
     compare_problem,
 )
 from scanner.posture.problem_ids import problem_id
-from scanner.records import dataclass
 from scanner.store.database.engine import is_among, select_numbers
 from scanner.store.history.causes import (
     EarlierScan,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
@@ -31,7 +31,6 @@ from scanner.posture.history.scan_diff import (
     state_of,
 )
 from scanner.posture.problem_ids import problem_id
-from scanner.records import dataclass
 from scanner.store.catalog.scans import find_incomparable_parts, scan_of, select_scans
 from scanner.store.database.address import Address
 from scanner.store.database.store_errors import as_store_error
