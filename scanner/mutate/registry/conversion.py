@@ -34,6 +34,7 @@ _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _COUNTER = "deprecated.daemonset.template.generation"
 _ROLLBACK = "deprecated.deployment.rollback.rollbackTo"
 _CPU = "targetCPUUtilizationPercentage"
+_MOST_DIGITS = 19
 _EMPTY_SELECTOR = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
 _NONE_SELECTED: JsonObject = {"matchExpressions": [{"key": _EMPTY_SELECTOR, "operator": "Exists"}]}
 
@@ -62,15 +63,25 @@ def reject_unconvertible(document: JsonObject) -> None:
     counter = dig(document, "metadata", "annotations", _COUNTER)
     if document.get("kind") != "DaemonSet" or not isinstance(counter, str):
         return
-    if re.fullmatch(r"[+-]?[0-9]+", counter, re.ASCII) is None:
-        reason = "invalid syntax"
-    elif not -(2**63) <= int(counter) < 2**63:
-        reason = "value out of range"
-    else:
-        return
-    raise RequestFault(
-        f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quote(counter)}: {reason}"
-    )
+    try:
+        parse_int(counter)
+    except ValueError as error:
+        raise RequestFault(
+            f"Internal error occurred: failed to convert object: strconv.ParseInt: parsing {quote(counter)}: {error}"
+        ) from error
+
+
+def parse_int(text: str) -> int:
+    """The number of 64 bits that a text writes. Raises ValueError with the reason of `strconv.ParseInt`."""
+    if re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) is None:
+        raise ValueError("invalid syntax")
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    # Python refuses to read thousands of digits.
+    number = int(digits) if len(digits) <= _MOST_DIGITS else 2**64
+    number = -number if text.startswith("-") else number
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("value out of range")
+    return number
 
 
 def _apply_to_annotations(rule: Rule) -> Rule:
@@ -139,7 +150,7 @@ def _convert_rollback(annotations: JsonObject) -> JsonObject:
     if not revision:
         return drop_members(annotations, _ROLLBACK)
     try:
-        return set_member(annotations, _ROLLBACK, revision if revision == str(int(revision)) else str(int(revision)))
+        return set_member(annotations, _ROLLBACK, str(parse_int(revision)))
     except ValueError:
         return annotations
 

@@ -13,7 +13,7 @@ from scanner.model.json import EMPTY, Json, JsonObject, as_list, as_object, as_t
 from scanner.mutate.autoscalers import STATUS_NOTES
 from scanner.mutate.defaulting.core import is_externally_accessible
 from scanner.mutate.operations import is_same_json
-from scanner.mutate.registry.conversion import drop_empty
+from scanner.mutate.registry.conversion import drop_empty, parse_int
 from scanner.mutate.walk import Rule, apply_to_each, apply_within, chain_rules, drop_members, set_member
 
 # The changes of the registry of services to an updated spec, as far as they follow from the object.
@@ -249,8 +249,11 @@ def count_template(type_name: str, before: JsonObject, after: JsonObject) -> Jso
     """An updated DaemonSet with the number of its template, which each change of the template increases."""
     if not type_name.endswith(".DaemonSet") or dig(before, "spec", "template") == dig(after, "spec", "template"):
         return after
-    stored = as_text(dig(before, "metadata", "annotations", _COUNTER)) or "0"
-    return _set_counter(after, int(stored) + 1)
+    try:
+        stored = parse_int(as_text(dig(before, "metadata", "annotations", _COUNTER)))
+    except ValueError:
+        stored = 0  # of an object that no server has
+    return _set_counter(after, stored + 1)
 
 
 def _set_counter(daemon_set: JsonObject, number: int) -> JsonObject:
