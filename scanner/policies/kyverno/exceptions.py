@@ -9,6 +9,7 @@ Rules: `docs/semantics/kyverno.md#exceptions`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
@@ -24,6 +25,8 @@ from scanner.policies.kyverno.schema import LABELS, TEXTS, Schema, moment, schem
 from scanner.policies.kyverno.spec import NAMED, KyvernoPolicy, in_group, unknown_in
 
 _PRIORITY = "polex.kyverno.io/priority"
+_DIGITS = re.compile(r"[0-9]{1,63}")
+"""A label is no longer; those of a file can be."""
 _SPEC: Schema = {
     "allowedValues": TEXTS,
     "evaluationMode": "string",
@@ -118,7 +121,9 @@ def _faults(spec: Json) -> Iterator[str]:
 
 
 def _priority(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0
+    """The number of 64 bits that a label has, 0 for any other text (`strconv.Atoi`)."""
+    number = int(text) if _DIGITS.fullmatch(text) else 0
+    return number if number < 2**63 else 0
 
 
 def concerning(policy: KyvernoPolicy, exceptions: tuple[PolicyException, ...]) -> tuple[PolicyException, ...]:

@@ -72,6 +72,14 @@ def test_the_exception_of_the_highest_priority_decides_the_result() -> None:
     assert ("pass", "rule is passed due to policy exception: team/a, team/z") == (reported.status, reported.message)
 
 
+@pytest.mark.parametrize("priority", ["", "-1", "2.0", str(2**63), "9" * 5_000])
+def test_a_priority_that_is_no_number_is_none(priority: str) -> None:
+    """Its exception is not more important than the first one, which has 1."""
+    other = exception("z", labels={"polex.kyverno.io/priority": priority}, reportResult="pass")
+    first = exception("a", labels={"polex.kyverno.io/priority": "1"})
+    assert "skip" == result(deployment(), NO_LATEST, exceptions=(first, other)).status
+
+
 @pytest.mark.parametrize(("expected", "names"), [("passed", ("a", "b")), ("skipped", ("b", "a"))])
 def test_the_first_exception_decides_the_result_without_a_priority(expected: str, names: tuple[str, str]) -> None:
     """In the order of their names, also if it only offers images, and the message names all in this order."""
