@@ -63,7 +63,7 @@ def test_different_texts_are_compared(fleet: Served) -> None:
     text = fleet.get(POLICY).text
     assert "<del>-- expression: object.spec.replicas &lt;= 5</del>" in text
     assert "<ins>+- expression: object.spec.replicas &lt;= 50</ins>" in text
-    assert "<ins>+- Audit</ins>" in text
+    assert "<ins>+validationActions: [Audit]</ins>" in text
     assert "Version 2, in 1 cluster, against version 1" in text
 
 
