@@ -6,15 +6,15 @@ The pods of workloads are requests of their own: a workload that admission admit
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scanner.errors import ListFailed
-from scanner.model.json import JsonObject, as_object
+from scanner.model.json import JsonObject, as_object, dig
 from scanner.model.missing_right import parse_missing_right
-from scanner.model.resource import NAMESPACES, Kind, Resource, resource_of
+from scanner.model.resource import LAST_APPLIED, NAMESPACES, Kind, Resource, resource_of
 from scanner.model.withheld import WithheldMap, has_withheld, unmark
 from scanner.preview.admission_request import AdmissionRequest, make_admission_request
 from scanner.preview.decide import decide
@@ -29,6 +29,7 @@ from scanner.scan.options import Options
 if TYPE_CHECKING:
     from scanner.preview.server_answers import DryRunApplier
 
+_HIDDEN_MANIFEST: Final = "the snapshot withholds what `kubectl apply` wrote before: a field that a manifest no longer has counts as one that stays"
 _HIDDEN_OBJECT: Final = "the snapshot withholds a part of the object as it is now"
 
 
@@ -55,26 +56,32 @@ def check(
     new = tuple(each for each in read if isinstance(each, NewObject))
     rules = gather_rules(cluster, discovery, options, _list_requests(new), now, disabled_plugins)
     before = read_stored(stored, new)
+    hidden = any(map(_hides_manifest, before.values()))
     checker = _Checker(rules)
     shared = _find_shared(new, rules)
 
     def decide(new: NewObject) -> CheckedObject:
-        checked, admitted = checker.check(new, before.get(new.name))
+        checked, admitted, removes = checker.check(new, before.get(new.name))
         if admitted and checked.verdict is not Verdict.REFUSED and not new.generates_name:
             before[new.name] = admitted.body  # a later manifest of the same object updates it
         if applier is None:
             return checked
         from scanner.preview.server_answers import ask_server  # noqa: PLC0415 - a tenth of the start of a command
 
-        return ask_server(applier, new, checked, has_others=shared(new))
+        return ask_server(applier, new, checked, is_other=removes or shared(new))
 
     return CheckResult(
         cluster=rules.cluster,
         user=rules.context.user.username,
         objects=tuple(decide(each) if isinstance(each, NewObject) else each for each in read),
         gaps=tuple(dict.fromkeys(rules.gaps)),
-        notes=tuple(_list_notes(rules, new)),
+        notes=(*_list_notes(rules, new), *([_HIDDEN_MANIFEST] if hidden else [])),
     )
+
+
+def _hides_manifest(stored: JsonObject | ListFailed | None) -> bool:
+    """Return whether an object is one of a snapshot to which a manifest was applied."""
+    return isinstance(stored, Mapping) and has_withheld(dig(stored, "metadata", "annotations", LAST_APPLIED))
 
 
 def _list_notes(rules: Rules, objects: Sequence[NewObject]) -> Iterator[str]:
@@ -105,26 +112,34 @@ def _find_shared(objects: Sequence[NewObject], rules: Rules) -> Callable[[NewObj
     return lambda new: has_params or new.resource.namespace in names or new.name in repeated
 
 
+class _Answer(NamedTuple):
+    """The answer about an object, and the object, if it is admitted. If it `removes` fields, a server-side apply would leave them."""
+
+    checked: CheckedObject
+    admitted: Resource | None = None
+    removes: bool = False
+
+
 class _Checker:
     """Decides about one object after the other, by the same rules."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
 
-    def check(self, new: NewObject, stored: JsonObject | ListFailed | None) -> tuple[CheckedObject, Resource | None]:
-        """The answer about one object, given the object that the cluster has under its name; and the object, if it is admitted."""
+    def check(self, new: NewObject, stored: JsonObject | ListFailed | None) -> _Answer:
+        """The answer about one object, given the object that the cluster has under its name."""
         if isinstance(stored, ListFailed):
             unknown = Decision(Effect.UNDECIDED, f"whether the object exists is not known: {stored}")
             kind = new.resource.kind
             concerned = self._rules.may_concern(kind) or has_pods(kind) or concerns_plugins(kind)
-            return new.conclude(*([unknown] if concerned else [])), None
+            return _Answer(new.conclude(*([unknown] if concerned else [])))
         schema = self._rules.schemas.schema(new.resource.kind)
         try:
             requested = make_request(new.sent, stored and as_object(unmark(stored)), schema)
         except Refused as refusal:
             hidden = has_withheld(stored)
             why = f"{_HIDDEN_OBJECT}: {refusal}" if hidden else str(refusal)
-            return new.conclude(Decision(Effect.UNDECIDED if hidden else Effect.REFUSES, why)), None
+            return _Answer(new.conclude(Decision(Effect.UNDECIDED if hidden else Effect.REFUSES, why)))
         request = make_admission_request(self._rules, requested, self._rules.context.user, marked=stored)
         admission = decide(request)
         if admission.admitted is not None:
@@ -136,7 +151,7 @@ class _Checker:
             changed_by=admission.changed_by,
             decisions=tuple(sorted(admission.decisions, key=_rank)),
         )
-        return checked, admission.admitted
+        return _Answer(checked, admission.admitted, requested.removes)
 
     def _decide_pods(
         self, request: AdmissionRequest, workload: Resource, decisions: Sequence[Decision]

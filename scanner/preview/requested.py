@@ -1,9 +1,10 @@
 """The object of a request that applies a manifest: as mutating policies read it, and as validating policies read it.
 
 Source of truth: the create and patch handlers of kube-apiserver 1.36 for a server-side apply with a new field manager and `force`. The
-manifest is merged into the stored object, so that fields that it does not name stay; the result is decoded into its Go type and gets
-its defaults, mutating admission follows, then the strategy of the kind, then validating admission. A new object with a `generateName`
-has no name before the strategy: mutating policies read neither its name nor that of the request.
+manifest is merged into the stored object, so that fields that it does not name stay, but for those of an earlier `kubectl apply`
+(ADR 96); the result is decoded into its Go type and gets its defaults, mutating admission follows, then the strategy of the kind, then
+validating admission. A new object with a `generateName` has no name before the strategy: mutating policies read neither its name nor
+that of the request.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scanner.mutate import custom, merge, registry
 from scanner.mutate.decoding import decode_configuration
 from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.schema import Schema
+from scanner.preview.last_applied import remove_unnamed
 
 _LONGEST_PREFIX: Final = 58
 _SUFFIX: Final = "xxxxx"
@@ -30,11 +32,15 @@ class Refused(Exception):
 
 
 class Requested(Struct, frozen=True):
-    """A request on an object. `old` is the stored object, None for a CREATE. Without a `schema` the object is as in the manifest."""
+    """A request on an object. `old` is the stored object, None for a CREATE. Without a `schema` the object is as in the manifest.
+
+    If it `removes` fields, a server-side apply would leave them.
+    """
 
     resource: Resource
     schema: Schema | None
     old: Resource | None = None
+    removes: bool = False
 
     @property
     def operation(self) -> Operation:
@@ -63,11 +69,12 @@ def make_request(manifest: Resource, stored: JsonObject | None, schema: Schema |
         return Requested(resource_of(kind, body), None, old)
     if fault := merge.find_faults(schema, manifest.body):
         raise Refused(f"it does not fit the schema of its kind: {redact.redact_answer(fault, manifest)}")
+    live = remove_unnamed(schema, old.body, manifest.body) if old else identity
     try:
-        body = _apply(schema, manifest.body, old.body if old else identity, created=old is None)
+        body = _apply(schema, manifest.body, live, created=old is None)
     except (PatchFault, RequestFault) as fault:
         raise Refused(redact.redact_answer(str(fault), manifest)) from None
-    return Requested(resource_of(kind, body), schema, old)
+    return Requested(resource_of(kind, body), schema, old, removes=old is not None and live is not old.body)
 
 
 def generate_name(body: JsonObject) -> JsonObject:

@@ -52,11 +52,12 @@ class DryRunApplier(Protocol):
 
 
 def ask_server(
-    applier: DryRunApplier, new: NewObject, checked: CheckedObject, *, has_others: bool = False
+    applier: DryRunApplier, new: NewObject, checked: CheckedObject, *, is_other: bool = False
 ) -> CheckedObject:
     """The answer about an object with that of the API server. Where the server cannot be asked, that is undecided.
 
-    If it `has_others`, another manifest counts for the verdict, and the server does not have that: a difference is not compared.
+    If the request of the server `is_other`, a difference is not compared: another manifest counts for the verdict, and the server does
+    not have it, or `kubectl apply` would remove fields that a server-side apply leaves.
     """
     resource = new.resource
     if applier.is_foreign(resource.kind):
@@ -75,7 +76,7 @@ def ask_server(
     if unrelated:
         return replace(checked, server=ServerAnswer(None, NOT_COMPARED, text or unrelated.reason))
     verdict = Verdict.REFUSED if known else _read_verdict(response)
-    compared = NOT_COMPARED if has_others and _compare(checked, verdict) == DIFFERS else _compare(checked, verdict)
+    compared = NOT_COMPARED if is_other and _compare(checked, verdict) == DIFFERS else _compare(checked, verdict)
     return replace(checked, server=ServerAnswer(verdict, compared, text or _show_warnings(response, resource)))
 
 

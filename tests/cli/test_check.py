@@ -188,6 +188,20 @@ def test_an_object_that_exists_is_updated(check: Check) -> None:
     assert ("UPDATE", "admitted") == (first(ran)["operation"], first(ran)["verdict"])
 
 
+def test_a_label_that_kubectl_would_remove_is_missing(check: Check) -> None:
+    """The manifest that was applied before had it. Labels that others set stay."""
+    applied = json.dumps(config_map(metadata={"labels": {"team": "red"}}))
+    note = {"kubectl.kubernetes.io/last-applied-configuration": applied}
+    live = config_map(metadata={"labels": {"team": "red", "by": "x"}, "annotations": note})
+    now = config_map(metadata={"labels": {"other": "1"}})
+
+    def decide(expression: str) -> Any:
+        return first(check([vap("p", "configmaps", expression=expression), bind("p"), live], now))["verdict"]
+
+    assert "refused" == decide("'team' in object.metadata.labels")
+    assert "admitted" == decide("'by' in object.metadata.labels && 'team' in oldObject.metadata.labels")
+
+
 def test_an_update_is_matched_by_the_labels_of_the_old_object_too(check: Check) -> None:
     """A manifest cannot leave a policy by changing a label."""
     policy = vap("p", "configmaps", match={"objectSelector": {"matchLabels": {"guarded": "yes"}}})

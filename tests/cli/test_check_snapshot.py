@@ -69,6 +69,15 @@ def test_the_object_of_a_snapshot_is_the_old_object(check: Check) -> None:
     assert (1, "refused") == verdict(ran)
 
 
+def test_a_snapshot_does_not_tell_what_kubectl_applied(check: Check) -> None:
+    """The annotation has all values of the object, so it is withheld."""
+    note = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(config_map(data={"size": "small"}))}
+    rules = [vap("any", "configmaps", expression="true"), bind("any")]
+    ran: Any = check([*rules, config_map(data={"size": "small"}, metadata={"annotations": note})], config_map()).report
+
+    assert any("withholds what `kubectl apply` wrote before" in note for note in ran["notes"])
+
+
 def test_a_check_that_reads_nothing_withheld_is_decided(check: Check) -> None:
     """The variable of the container is withheld, and its image is not."""
     rules = [vap("images", "deployments", group="apps", expression=IMAGES), bind("images")]
