@@ -29,17 +29,18 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def merge_patch(schema: Schema, live: object, patch: object) -> object:
+def merge_patch(schema: Schema, live: object, patch: object, *, strategic: bool = False) -> object:
     """The object with the patch merged in; the same object if nothing changes.
 
-    Mirrors the merge of `structured-merge-diff`. Raises PatchFault when a merged list has an element without its keys.
+    Mirrors the merge of `structured-merge-diff`; a `strategic` one merges atomic maps, too. Raises PatchFault when a merged list has an
+    element without its keys.
     """
-    return _Merge(schema).merge_value(schema.root, live, patch)
+    return _Merge(schema, strategic=strategic).merge_value(schema.root, live, patch)
 
 
 class _Merge:
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
+    def __init__(self, schema: Schema, *, strategic: bool) -> None:
+        self._schema, self._strategic = schema, strategic
 
     def merge_value(self, ref: Json, live: object, patch: object) -> object:
         if patch is _ABSENT:
@@ -54,7 +55,7 @@ class _Merge:
     def _merge_map(self, of: MergedMapType, live: object, patch: object) -> object:
         ours = live if isinstance(live, dict) else {}
         theirs = patch if isinstance(patch, dict) else {}
-        if of.atomic or not (ours or theirs):
+        if (of.atomic and not self._strategic) or not (ours or theirs):
             return _convert_to_json(patch)
         changed = {
             name: self.merge_value(of.of(name), ours.get(name, _ABSENT), member) for name, member in theirs.items()

@@ -61,14 +61,14 @@ def check(
     shared = _find_shared(new, rules)
 
     def decide(new: NewObject) -> CheckedObject:
-        checked, admitted, removes = checker.check(new, before.get(new.name))
+        checked, admitted, by_kubectl = checker.check(new, before.get(new.name))
         if admitted and checked.verdict is not Verdict.REFUSED and not new.generates_name:
             before[new.name] = admitted.body  # a later manifest of the same object updates it
         if applier is None:
             return checked
         from scanner.preview.server_answers import ask_server  # noqa: PLC0415 - a tenth of the start of a command
 
-        return ask_server(applier, new, checked, is_other=removes or shared(new))
+        return ask_server(applier, new, checked, is_other=by_kubectl or shared(new))
 
     return CheckResult(
         cluster=rules.cluster,
@@ -113,11 +113,11 @@ def _find_shared(objects: Sequence[NewObject], rules: Rules) -> Callable[[NewObj
 
 
 class _Answer(NamedTuple):
-    """The answer about an object, and the object, if it is admitted. If it `removes` fields, a server-side apply would leave them."""
+    """The answer about an object, and the object, if it is admitted. `by_kubectl` is that of the request."""
 
     checked: CheckedObject
     admitted: Resource | None = None
-    removes: bool = False
+    by_kubectl: bool = False
 
 
 class _Checker:
@@ -151,7 +151,7 @@ class _Checker:
             changed_by=admission.changed_by,
             decisions=tuple(sorted(admission.decisions, key=_rank)),
         )
-        return _Answer(checked, admission.admitted, requested.removes)
+        return _Answer(checked, admission.admitted, requested.by_kubectl)
 
     def _decide_pods(
         self, request: AdmissionRequest, workload: Resource, decisions: Sequence[Decision]

@@ -19,15 +19,18 @@ _IDENTITY: Final = ("apiVersion", "kind")
 _KEPT_METADATA: Final = ("name", "namespace", *SERVER_SET_METADATA)
 
 
-def remove_unnamed(schema: Schema, live: JsonObject, manifest: JsonObject) -> JsonObject:
-    """The live object without them; the same object if there are none, or if the annotation is none of kubectl's."""
+def read_last_applied(live: JsonObject) -> JsonObject | None:
+    """The last manifest that kubectl applied to an object, None if there is none that can be read."""
     text = dig(live, "metadata", "annotations", LAST_APPLIED)
     try:
         last = orjson.loads(text) if isinstance(text, str) else None
     except ValueError:
-        return live
-    if not isinstance(last, dict):
-        return live
+        return None
+    return last if isinstance(last, dict) else None
+
+
+def remove_unnamed(schema: Schema, live: JsonObject, last: JsonObject, manifest: JsonObject) -> JsonObject:
+    """The live object without them, given both manifests; the same object if there are none."""
     named = {**dict.fromkeys(_KEPT_METADATA), "annotations": {}, **as_object(manifest.get("metadata"))}
     now: JsonObject = {**dict.fromkeys(_IDENTITY), **manifest, "metadata": named}
     return cast("JsonObject", _Removal(schema).remove(schema.root, live, last, now))
@@ -51,8 +54,6 @@ class _Removal:
     def _remove_members(
         self, of: MergedMapType, live: dict[str, object], last: dict[str, object], now: dict[str, object]
     ) -> object:
-        if of.atomic:
-            return live
         kept = {
             name: self.remove(of.of(name), member, last.get(name), now[name]) if name in now else member
             for name, member in live.items()

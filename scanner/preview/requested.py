@@ -21,7 +21,7 @@ from scanner.mutate import custom, merge, registry
 from scanner.mutate.decoding import decode_configuration
 from scanner.mutate.native import PatchFault, RequestFault
 from scanner.mutate.schema import Schema
-from scanner.preview.last_applied import remove_unnamed
+from scanner.preview.last_applied import read_last_applied, remove_unnamed
 
 _LONGEST_PREFIX: Final = 58
 _SUFFIX: Final = "xxxxx"
@@ -34,13 +34,13 @@ class Refused(Exception):
 class Requested(Struct, frozen=True):
     """A request on an object. `old` is the stored object, None for a CREATE. Without a `schema` the object is as in the manifest.
 
-    If it `removes` fields, a server-side apply would leave them.
+    If it is `by_kubectl`, a server-side apply by another client would leave another object.
     """
 
     resource: Resource
     schema: Schema | None
     old: Resource | None = None
-    removes: bool = False
+    by_kubectl: bool = False
 
     @property
     def operation(self) -> Operation:
@@ -69,12 +69,16 @@ def make_request(manifest: Resource, stored: JsonObject | None, schema: Schema |
         return Requested(resource_of(kind, body), None, old)
     if fault := merge.find_faults(schema, manifest.body):
         raise Refused(f"it does not fit the schema of its kind: {redact.redact_answer(fault, manifest)}")
-    live = remove_unnamed(schema, old.body, manifest.body) if old else identity
+    live, last = old.body if old else identity, read_last_applied(old.body) if old else None
     try:
-        body = _apply(schema, manifest.body, live, created=old is None)
+        merged = by_server = merge.merge_patch(schema, live, manifest.body)
+        if last is not None:
+            live = remove_unnamed(schema, live, last, manifest.body)
+            merged = merge.merge_patch(schema, live, manifest.body, strategic=schema.builtin)
+        body = _decode(schema, cast("JsonObject", merged), live, created=old is None)
     except (PatchFault, RequestFault) as fault:
         raise Refused(redact.redact_answer(str(fault), manifest)) from None
-    return Requested(resource_of(kind, body), schema, old, removes=old is not None and live is not old.body)
+    return Requested(resource_of(kind, body), schema, old, by_kubectl=merged != by_server)
 
 
 def generate_name(body: JsonObject) -> JsonObject:
@@ -92,9 +96,8 @@ def drop_name(resource: Resource) -> Resource:
     return resource_of(resource.kind, {**resource.body, "metadata": metadata})
 
 
-def _apply(schema: Schema, manifest: JsonObject, live: JsonObject, *, created: bool) -> JsonObject:
-    """The manifest merged into an object, decoded, with its defaults. Raises PatchFault and RequestFault."""
-    merged = cast("JsonObject", merge.merge_patch(schema, live, manifest))
+def _decode(schema: Schema, merged: JsonObject, live: JsonObject, *, created: bool) -> JsonObject:
+    """The manifest merged into a live object, decoded, with its defaults. Raises PatchFault and RequestFault."""
     if schema.builtin:
         return registry.decode(schema, decode_configuration(schema, merged, live, created=created))
     return custom.fill_defaults(schema.custom, merged) if schema.custom else merged

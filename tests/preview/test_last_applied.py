@@ -9,7 +9,7 @@ import pytest
 
 from scanner.cluster.schemas import builtin_schemas
 from scanner.mutate.schema import Custom, Schema
-from scanner.preview.last_applied import remove_unnamed
+from scanner.preview.last_applied import read_last_applied, remove_unnamed
 from tests.documents import Document
 
 SCHEMA = builtin_schemas()["apps", "v1", "Deployment"]
@@ -27,7 +27,7 @@ def after(live: Document, last: object, now: Document, schema: Schema = SCHEMA) 
     """The live object without what the new manifest no longer has."""
     annotations = {**live["metadata"].get("annotations", {}), ANNOTATION: json.dumps(last)}
     applied = {**live, "metadata": {**live["metadata"], "annotations": annotations}}
-    left: Any = remove_unnamed(schema, applied, now)
+    left: Any = remove_unnamed(schema, applied, read_last_applied(applied) or {}, now)
     del annotations[ANNOTATION]
     kept = {key: value for key, value in left["metadata"].get("annotations", {}).items() if key != ANNOTATION}
     return {**left, "metadata": {**left["metadata"], "annotations": kept}}
@@ -43,6 +43,7 @@ ENV = [{"name": name, "value": "1"} for name in ("A", "B", "C")]
         ({"replicas": 3, "paused": True}, {"replicas": 1}, {}, {"paused": True}),
         ({"replicas": 3}, {"replicas": 1}, {"replicas": 1}, {"replicas": 3}),
         ({"replicas": 3}, {}, {}, {"replicas": 3}),
+        ({"strategy": {"type": "Recreate"}}, {"strategy": {"type": "Recreate"}}, {"strategy": {}}, {"strategy": {}}),
         ({"selector": {"matchLabels": {"a": "1", "b": "1"}}}, {"selector": {"matchLabels": {"a": "1"}}}, {}, {}),
     ],
 )
@@ -110,4 +111,4 @@ def test_each_list_of_a_custom_resource_is_that_of_the_manifest() -> None:
 def test_an_annotation_that_is_none_of_kubectls_removes_nothing(text: str) -> None:
     """Any client can write it."""
     live = deployment({"replicas": 1}, labels={"a": "1"}, annotations={ANNOTATION: text})
-    assert live is remove_unnamed(SCHEMA, live, deployment({}))
+    assert live is remove_unnamed(SCHEMA, live, read_last_applied(live) or {}, deployment({}))
