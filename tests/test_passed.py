@@ -33,7 +33,8 @@ def test_the_second_run_executes_what_the_first_one_skipped(workers: list[str], 
         (tmp_path / name).write_text(text)
 
     def run(**variables: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **variables}
+        outer = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        environment = {**outer, "PYTHONPATH": str(Path(__file__).parents[1]), **variables}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, str(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
         return "".join(line.partition(" in ")[0] for line in done.stdout.splitlines()[-2:] if "passed" in line)

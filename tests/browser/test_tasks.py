@@ -68,7 +68,7 @@ def test_believe_a_finding(page: Page, small: Path) -> None:
     for part in ("10 replicas, 5 allowed", "object.spec.replicas <= params.data.maxReplicas", "shop/limits"):
         assert part in place
     assert page.locator("article:target .expr").is_visible()
-    report.follow(page.locator("article:target").get_by_role("link", name="line 19 of the policy’s text"))
+    report.follow(page.locator("article:target").get_by_role("link", name="line 14 of the policy’s text"))
     assert "- expression: object.spec.replicas <= params.data.maxReplicas" == (
         page.locator("li:target").inner_text().strip()
     )
