@@ -50,8 +50,8 @@ CONTROLLER_ACCOUNTS: Final = (
 """The service accounts in kube-system whose requests `assay preview` makes."""
 _HOME: Final = "kube-system"
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_CLASSES: Final = (("storage.k8s.io", "storageclasses"), ("networking.k8s.io", "ingressclasses"))
 """A fixed moment: permissions do not depend on the time, as policy exceptions do."""
+_CLASSES: Final = (("storage.k8s.io", "storageclasses"), ("networking.k8s.io", "ingressclasses"))
 
 
 @dataclass(frozen=True, slots=True, order=True)

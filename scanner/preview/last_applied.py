@@ -20,7 +20,7 @@ _KEPT_METADATA: Final = ("name", "namespace", *SERVER_SET_METADATA)
 
 
 def read_last_applied(live: JsonObject) -> JsonObject | None:
-    """The last manifest that kubectl applied to an object, None if there is none that can be read."""
+    """The last manifest that kubectl applied to an object. None without the annotation, or if it has no JSON object."""
     text = dig(live, "metadata", "annotations", LAST_APPLIED)
     try:
         last = orjson.loads(text) if isinstance(text, str) else None

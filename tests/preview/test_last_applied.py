@@ -100,7 +100,7 @@ def test_a_label_goes_with_its_line() -> None:
 
 
 def test_each_list_of_a_custom_resource_is_that_of_the_manifest() -> None:
-    """A JSON merge patch replaces lists, whatever the last manifest had."""
+    """A JSON merge patch replaces a list, also one that the last manifest did not have."""
     schema = Schema("?", (), (), builtin=False, custom=Custom({}))
     live, now = ({"metadata": {}, "spec": {"hosts": hosts, "size": 1}} for hosts in (["a", "b"], ["b"]))
 

@@ -19,7 +19,7 @@ from scanner.report.text.titles import message_of
 
 
 class PrintedFinding(NamedTuple):
-    """A finding, without what it shares with others. `owner` is empty if there is none, `status` as in `problem_facts.STATUSES`."""
+    """A finding without the fields of its rule and message. `owner` is empty for an unowned object, `status` as in `problem_facts.STATUSES`."""
 
     id: str
     kind: str
