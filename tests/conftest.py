@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.markers import MARKERS, mark
-from tests.passed import leave_out, record_passed
+from tests.passed import leave_out_passed
 from tests.requirements import API_SERVER, report_once
 
 # A deadline would make the result of a test depend on the load of the machine. Property tests try the same examples in each run
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
-    record_passed(config)
+    leave_out_passed(config)
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -53,7 +53,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Short modules are left to fill the gaps, so that all workers end together. Modules that wait for a server and modules that compute take turns: workers of one kind alone leave processors idle.
     """
-    leave_out(config, items)
     for item in items:
         if isinstance(item, pytest.Function):
             mark(item)

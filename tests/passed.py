@@ -15,12 +15,19 @@ import pytest
 VARIABLE = "PASSED_TESTS"
 
 
-def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that passed before. The file stays as it is until the end of a run, so that all workers select the same."""
-    before = _read()
-    if before:
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in before])
-        items[:] = [item for item in items if item.nodeid not in before]
+class LeftOut:
+    """A plugin that leaves them out, in every process."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Deselect the tests that passed before. The file stays as it is until the end of a run, so that all workers select the same.
+
+        It runs last: syrupy must have seen a test, or it calls the test's snapshots unused and fails the run.
+        """
+        before = _read()
+        if before:
+            config.hook.pytest_deselected(items=[item for item in items if item.nodeid in before])
+            items[:] = [item for item in items if item.nodeid not in before]
 
 
 def _read() -> frozenset[str]:
@@ -52,7 +59,9 @@ class PassedTests:
             )
 
 
-def record_passed(config: pytest.Config) -> None:
-    """Record the tests that pass, if the variable is set."""
-    if os.environ.get(VARIABLE) and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(PassedTests())
+def leave_out_passed(config: pytest.Config) -> None:
+    """Leave out the tests that passed before and record those that pass, if the variable is set."""
+    if os.environ.get(VARIABLE):
+        config.pluginmanager.register(LeftOut())
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(PassedTests())
