@@ -10,8 +10,8 @@ import yaml
 from playwright.sync_api import Browser
 
 from tests.cli.test_answers import CLUSTER, COST, PREVIEW
-from tests.cli.test_check import mutation
 from tests.command import assay_here
+from tests.shop import mutation
 
 from .conftest import opened
 from .layout import broken_words

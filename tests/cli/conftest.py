@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -11,9 +12,12 @@ import pytest
 
 from scanner.cli import main
 from tests.command import Ran
+from tests.documents import Document
+from tests.shop import namespace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Assay = Callable[..., Ran]
+Check = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -39,6 +43,18 @@ def assay(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Assay:
         out, err = capfdbinary.readouterr()
         assert isinstance(end.value.code, int)
         return Ran(end.value.code, out, err.decode())
+
+    return run
+
+
+@pytest.fixture
+def check(assay: Assay, home: Path) -> Check:
+    """Check manifests against a cluster of documents; the answer is JSON unless another format is named."""
+
+    def run(cluster: list[Document], *manifests: Document, flags: tuple[str, ...] = (), form: str = "json") -> Ran:
+        (home / "cluster.yaml").write_text("\n---\n".join(map(json.dumps, [namespace(), *cluster])))
+        (home / "app.yaml").write_text("\n---\n".join(json.dumps(each, indent=1) for each in manifests))
+        return assay("check", "-f", "app.yaml", "--against", "cluster.yaml", "-o", form, *flags)
 
     return run
 

@@ -11,9 +11,9 @@ import yaml
 from rich.cells import cell_len
 from syrupy.assertion import SnapshotAssertion
 
-from tests.cli.test_check import bind, config_map, mutation, namespace, vap
 from tests.command import assay_here
 from tests.documents import Document
+from tests.shop import bind, config_map, mutation, namespace, vap
 
 WIDTHS: Final = (60, 80, 120)
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Assay
-from tests.cli.test_check import (
+from tests.cli.checked import first, verdict
+from tests.cli.conftest import Assay, Check
+from tests.command import Ran
+from tests.documents import Document
+from tests.shop import (
     HUNGRY,
     bind,
     config_map,
     deployment,
-    first,
     limit_range,
     mutation,
     namespace,
     pod,
     vap,
-    verdict,
 )
-from tests.command import Ran
-from tests.documents import Document
 
-Check = Callable[..., Ran]
 SECRET = {"name": "KEY", "value": "opensesame"}
 IMAGES = "object.spec.template.spec.containers.all(c, c.image.startsWith('web'))"
 VALUES = "object.spec.template.spec.containers.all(c, !has(c.env) || c.env.all(e, e.value != 'x'))"

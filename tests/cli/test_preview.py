@@ -12,8 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.cli.conftest import Assay
-from tests.cli.test_check import bind, config_map, mutation, namespace, vap
 from tests.documents import Document
+from tests.shop import bind, config_map, mutation, namespace, vap
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "preview.schema.json").read_text())
 FORMATS = ("table", "json", "markdown", "html")

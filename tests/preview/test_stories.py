@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.cli.test_check import bind, namespace, vap
 from tests.command import assay_here
 from tests.documents import Document, rule
 from tests.preview.made import store
+from tests.shop import bind, namespace, vap
 
 SCHEMA: Final = json.loads((Path(__file__).parents[2] / "docs" / "preview.schema.json").read_text())
 BARE: Final[Document] = {"containers": [{"name": "c", "image": "example.com/app:1"}]}

@@ -10,10 +10,10 @@ from scanner.preview.rule_change import RuleChange
 from scanner.preview.rule_preview import PreviewResult, preview
 from scanner.scan.documents import Manifest
 from scanner.scan.options import Options
-from tests.cli.test_check import bind, mutation, vap
 from tests.documents import Document
 from tests.preview.made import RuleSet, make_cluster, store
 from tests.scan.fakes import NOON
+from tests.shop import bind, mutation, vap
 
 LABELS = {space: {"tier": "prod"} for space in ("shop", "team", "kube-system")}
 ACCOUNT = store("ServiceAccount", "v1", "default", "shop", {})
